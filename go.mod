@@ -1,0 +1,3 @@
+module github.com/triegs/triegs
+
+go 1.26
