@@ -1,0 +1,97 @@
+package triegs
+
+import "github.com/triegs/triegs/internal/errs"
+
+// The sentinels. Every error of this package matches exactly one kind with
+// errors.Is and says in its text where the fault is: the index of the event,
+// the line and column of a query text, the file, the source. Context errors
+// are returned as they are. Whatever was refused left the store as it was.
+var (
+	// ErrArity is returned when a relation is used with another number of
+	// terms than at its first use, by an event or by a query atom.
+	ErrArity = errs.ErrArity
+
+	// ErrTime is returned for a time that int64 nanoseconds since 1970 cannot
+	// hold, and for a time text that is not one.
+	ErrTime = errs.ErrTime
+
+	// ErrValue is returned for a bad argument or option: an absent term in a
+	// tuple, an ID that another fact holds, a number out of its range, a
+	// SkipTo that goes backwards.
+	ErrValue = errs.ErrValue
+
+	// ErrNoSuchFact is returned when a batch retracts a contribution that is
+	// not live. The whole batch is refused, unless Batch.IgnoreMissing is set.
+	ErrNoSuchFact = errs.ErrNoSuchFact
+
+	// ErrNoSuchQuery is returned for the name of a query that was never
+	// registered, that was dropped, or that is not in the pinned epoch.
+	ErrNoSuchQuery = errs.ErrNoSuchQuery
+
+	// ErrQueryExists is returned by Register for a name that is taken, also
+	// when the text is the same.
+	ErrQueryExists = errs.ErrQueryExists
+
+	// ErrNoAnswer is returned by Snapshot.Lookup for a tuple that is not an
+	// answer.
+	ErrNoAnswer = errs.ErrNoAnswer
+
+	// ErrSyntax is returned for a query or term text that cannot be read. The
+	// message holds line:column, both counted from 1.
+	ErrSyntax = errs.ErrSyntax
+
+	// ErrUnsupported is returned for a query that is read but not evaluated.
+	// The message names the construct and its position, or the query's class
+	// and the core that puts it there.
+	ErrUnsupported = errs.ErrUnsupported
+
+	// ErrOverflow is returned when a count does not fit in int64. Append and
+	// Register refuse the epoch; an enumeration yields the row with this error
+	// and goes on; Count fails.
+	ErrOverflow = errs.ErrOverflow
+
+	// ErrLocked is returned by Open when another handle owns the directory and
+	// does not let go within Options.LockWait. The message names the holder's
+	// process id where it is known.
+	ErrLocked = errs.ErrLocked
+
+	// ErrReadOnly is returned by every writing call of a store that was opened
+	// read-only, or whose log failed to write or sync. In the second case the
+	// cause is wrapped, readers go on, and opening again recovers.
+	ErrReadOnly = errs.ErrReadOnly
+
+	// ErrClosed is returned by every method of a closed DB except Close, and
+	// by the next step of an enumeration that was running when it closed.
+	ErrClosed = errs.ErrClosed
+
+	// ErrCorrupt is returned when stored bytes are not what was written: a
+	// checksum fails, an acknowledged epoch is missing, a recomputed digest or
+	// view differs. A torn tail that was never acknowledged is not corruption:
+	// Open cuts it off and DB.Recovery reports it.
+	ErrCorrupt = errs.ErrCorrupt
+
+	// ErrSnapshotClosed is returned by every method of a closed Snapshot
+	// except Close.
+	ErrSnapshotClosed = errs.ErrSnapshotClosed
+
+	// ErrSnapshotExpired is returned by a Snapshot that was held for longer
+	// than Options.MaxPinAge.
+	ErrSnapshotExpired = errs.ErrSnapshotExpired
+
+	// ErrGap is returned under Options.DenseSources when a batch starts above
+	// the next offset of its source. The message names the first offset that
+	// is missing.
+	ErrGap = errs.ErrGap
+
+	// ErrBudget is returned when an epoch would take the store above
+	// Options.MemoryBudget. The epoch is refused whole.
+	ErrBudget = errs.ErrBudget
+
+	// ErrFormat is returned by Open for a directory that holds foreign files
+	// or was written by another format version.
+	ErrFormat = errs.ErrFormat
+
+	// ErrLeaked is returned by the Close that found snapshots still open. The
+	// store is closed and its lock is free all the same.
+	ErrLeaked = errs.ErrLeaked
+)

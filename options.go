@@ -1,0 +1,222 @@
+package triegs
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// SyncMode says when an epoch is durable.
+type SyncMode uint8
+
+const (
+	// SyncEpoch makes Append return, and readers see the epoch, only when it
+	// is on stable storage. Concurrent appends share syncs. It is the zero
+	// SyncMode, because losing acknowledged data must be asked for.
+	SyncEpoch SyncMode = iota
+	// SyncInterval makes Append return at once; the epoch is durable at the
+	// next sync point, at most Options.SyncInterval later. A crash loses what
+	// came after the last one, always whole epochs from the end.
+	SyncInterval
+	// SyncNone leaves it to the operating system when epochs reach the disk.
+	// DB.Close still syncs.
+	SyncNone
+)
+
+// String returns the name of the constant.
+func (m SyncMode) String() string {
+	switch m {
+	case SyncEpoch:
+		return "SyncEpoch"
+	case SyncInterval:
+		return "SyncInterval"
+	case SyncNone:
+		return "SyncNone"
+	}
+	return fmt.Sprintf("SyncMode(%d)", uint8(m))
+}
+
+const (
+	// defaultSyncInterval: ten syncs a second are cheap on any disk, and what a
+	// crash can take back stays below what a person would type again.
+	defaultSyncInterval = 100 * time.Millisecond
+
+	// defaultLockWait outlasts a process that is just closing, and is short
+	// enough that a forgotten one is reported and not waited for.
+	defaultLockWait = time.Second
+)
+
+// Options configures a store. The zero value is the default of every field;
+// Open copies the struct, so a later change to it has no effect.
+type Options struct {
+	// Durability says when an epoch is on stable storage. Default SyncEpoch:
+	// what Append acknowledged survives a crash. Without effect for a store in
+	// memory.
+	Durability SyncMode
+
+	// SyncInterval is the longest time between two sync points under the
+	// SyncInterval mode, and is ErrValue with another mode. Default 100 ms.
+	SyncInterval time.Duration
+
+	// LockWait is how long Open waits for the lock of the directory before it
+	// returns ErrLocked. Default 1 s; negative = one try.
+	LockWait time.Duration
+
+	// ReadOnly opens an existing store without writing to its directory; every
+	// writing call returns ErrReadOnly. Default false.
+	ReadOnly bool
+
+	// DenseSources makes a gap in the offsets of a source ErrGap. Default
+	// false, because compacted and transactional topics have gaps.
+	DenseSources bool
+
+	// Clock gives the logical time of a batch that has none, and the age of
+	// snapshots. It must be safe for concurrent use. Default time.Now; tests
+	// and replays set their own.
+	Clock func() time.Time
+
+	// MemoryBudget is the number of bytes that the store's live and retained
+	// blocks may take. An epoch that would go above it is refused with
+	// ErrBudget. Default 0 = no limit, because only the program knows what
+	// else shares the memory.
+	MemoryBudget int64
+
+	// MaxPinAge is how long a Snapshot may be held; an older one expires with
+	// ErrSnapshotExpired, so that a forgotten reader cannot keep old versions
+	// for ever. Default 0 = no limit: a pin is never taken away unasked.
+	MaxPinAge time.Duration
+
+	// Logger takes the few messages about rare events (a repaired log, a
+	// failed sync). Default: silent, because a library does not print.
+	Logger *slog.Logger
+
+	// OnEvent is told of what is not an error of any call: see Notice. It is
+	// called by the goroutine that met the event, one call at a time, and must
+	// neither block nor call the DB. Default nil = nobody is told.
+	OnEvent func(Notice)
+}
+
+// withDefaults returns a copy of o with every zero field set; o may be nil.
+func (o *Options) withDefaults() *Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Durability == SyncInterval && c.SyncInterval == 0 {
+		c.SyncInterval = defaultSyncInterval
+	}
+	if c.LockWait == 0 {
+		c.LockWait = defaultLockWait
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &c
+}
+
+// validate reports every bad field at once, each complaint matching ErrValue.
+// It runs after withDefaults.
+func (o *Options) validate() error {
+	var complaints []error
+	bad := func(format string, args ...any) {
+		complaints = append(complaints, fmt.Errorf("%w: option "+format, append([]any{ErrValue}, args...)...))
+	}
+	if o.Durability > SyncNone {
+		bad("Durability (%s) is not a known mode", o.Durability)
+	}
+	if o.SyncInterval < 0 {
+		bad("SyncInterval (%s) must not be negative", o.SyncInterval)
+	}
+	if o.SyncInterval > 0 && o.Durability != SyncInterval {
+		bad("SyncInterval (%s) has no meaning with Durability %s", o.SyncInterval, o.Durability)
+	}
+	if o.MemoryBudget < 0 {
+		bad("MemoryBudget (%d) must not be negative", o.MemoryBudget)
+	}
+	if o.MaxPinAge < 0 {
+		bad("MaxPinAge (%s) must not be negative", o.MaxPinAge)
+	}
+	return errors.Join(complaints...)
+}
+
+// NoticeKind tells notices apart.
+type NoticeKind uint8
+
+const (
+	// NoticeReplay: Count events of Source, from Offset on, lay below Position
+	// and were skipped.
+	NoticeReplay NoticeKind = iota + 1
+	// NoticeMissing: Count retractions of what is not there were skipped in
+	// Epoch, as Batch.IgnoreMissing asked.
+	NoticeMissing
+	// NoticeSnapshotExpired: a snapshot of Epoch reached Options.MaxPinAge.
+	NoticeSnapshotExpired
+	// NoticeSnapshotLeaked: a snapshot of Epoch was still open when the DB was
+	// closed.
+	NoticeSnapshotLeaked
+)
+
+// String returns a short name of the kind.
+func (k NoticeKind) String() string {
+	switch k {
+	case NoticeReplay:
+		return "replay"
+	case NoticeMissing:
+		return "missing"
+	case NoticeSnapshotExpired:
+		return "snapshot expired"
+	case NoticeSnapshotLeaked:
+		return "snapshot leaked"
+	}
+	return fmt.Sprintf("NoticeKind(%d)", uint8(k))
+}
+
+// Notice tells a program of something that went as the rules say and that it
+// may still want to know. Fields without a meaning for the kind are zero.
+type Notice struct {
+	// Kind says what happened and which of the other fields are set.
+	Kind NoticeKind
+	// Epoch is the epoch concerned.
+	Epoch Epoch
+	// Source is the name of the source concerned.
+	Source string
+	// Position is the next offset that the store wants from Source.
+	Position uint64
+	// Offset is the first offset concerned.
+	Offset uint64
+	// Count is the number of events concerned.
+	Count int
+}
+
+// QueryOption changes how Register reads a query, beyond its text.
+type QueryOption func(*queryOptions)
+
+// queryOptions is what the options of one Register call amount to.
+type queryOptions struct {
+	set      bool
+	distinct bool
+}
+
+// Set evaluates the query in set mode, as RDF wants it: a fact weighs 1 while
+// it has a live contribution. In rule text the option `set` says the same.
+func Set() QueryOption { return func(o *queryOptions) { o.set = true } }
+
+// Distinct gives every answer once, without a multiplicity: the Boolean
+// semiring. In rule text the option `distinct` says the same, in SPARQL text
+// SELECT DISTINCT.
+func Distinct() QueryOption { return func(o *queryOptions) { o.distinct = true } }
+
+// gatherQueryOptions applies opts in order; a nil option changes nothing.
+func gatherQueryOptions(opts []QueryOption) queryOptions {
+	var o queryOptions
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	return o
+}
