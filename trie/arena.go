@@ -1,0 +1,299 @@
+package trie
+
+import (
+	"github.com/triegs/triegs/internal/invariant"
+	"github.com/triegs/triegs/mvcc"
+)
+
+// ref names a block: slab number and offset in units of two words. Zero is no
+// block.
+type ref = uint32
+
+const (
+	// A slab is 64 KiB: small enough that a store of a few facts stays small
+	// although every size class has its own slabs, large enough for 2^20 slabs
+	// (64 GiB) within 32-bit references.
+	unitBits = 12
+	unitMask = 1<<unitBits - 1
+	slabSize = 1 << (unitBits + 1) // words
+
+	maxWords = 2048 // the largest block
+	spareMax = 1    // wholly free slabs kept in a size class, against thrashing
+	noSlab   = int32(-1)
+	freeMark = uint64(0) // kind bits of a free block
+)
+
+// classes are the block sizes in words. Every size is even, so that a
+// reference can count units of two words. 36 is a full node, 34 and 66 are full
+// leaves of one column without and with weights.
+var classes = [...]uint16{
+	4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 34, 36, 40, 48, 56, 66, 80, 98, 112, 130,
+	160, 192, 256, 320, 416, 512, 672, 1024, 1344, 2048,
+}
+
+// classOf maps a size in words (rounded up to even, halved) to its class.
+var classOf = func() (t [maxWords/2 + 1]uint8) {
+	c := 0
+	for half := range t {
+		for int(classes[c]) < 2*half {
+			c++
+		}
+		t[half] = uint8(c)
+	}
+	return t
+}()
+
+// Space is what a reader needs to follow references: the slabs of an arena as
+// they were when a version was sealed. It stays valid as long as that version
+// is pinned.
+type Space [][]uint64
+
+func (s Space) block(r ref) []uint64 {
+	return s[r>>unitBits][(r&unitMask)<<1:]
+}
+
+// slab is a run of blocks of one class.
+type slab struct {
+	class      uint8
+	live       int32 // blocks in use, retired ones included
+	next, prev int32 // list of slabs of the class with a free block
+	listed     bool
+	spare      bool  // wholly free and kept
+	free       ref   // list of free blocks, linked through word 0
+	bump       int32 // word offset of the first block never used
+}
+
+// Arena allocates blocks of words and writes tries into them. It has one
+// version under construction at a time.
+type Arena struct {
+	space    Space
+	slabs    []slab
+	partial  [len(classes)]int32 // first slab of the class with a free block
+	spare    [len(classes)]int8  // wholly free slabs of the class that were kept
+	unused   []int32             // slab numbers given back
+	version  mvcc.Version
+	log      []ref // blocks allocated in this version, for Abort
+	recl     mvcc.Reclaimer
+	versions []mvcc.Version // scratch of Collect
+	freeFn   func(ref uint32)
+	words    struct{ live, slabs int64 }
+	rows     []uint64 // rows of a leaf that bursts or a node that collapses
+	op       outcome
+}
+
+// NewArena makes an empty arena whose first version under construction is v.
+func NewArena(v mvcc.Version) *Arena {
+	a := &Arena{version: v}
+	for i := range a.partial {
+		a.partial[i] = noSlab
+	}
+	a.freeFn = a.free
+	// Slab 0 starts at unit 1, so that no block has the reference 0.
+	return a
+}
+
+// Version is the version under construction.
+func (a *Arena) Version() mvcc.Version { return a.version }
+
+// Space is the view that readers of the version under construction need. Take
+// it when the version is complete.
+func (a *Arena) Space() Space { return a.space }
+
+// Seal ends the version under construction and starts the next one, next. The
+// blocks of the ended version are never written again.
+func (a *Arena) Seal(next mvcc.Version) {
+	invariant.Check(next > a.version, "version %d follows %d", next, a.version)
+	a.recl.Seal(a.version)
+	a.log = a.log[:0]
+	a.version = next
+}
+
+// Abort drops everything the version under construction has allocated. The
+// caller goes back to the roots of the version before.
+func (a *Arena) Abort() {
+	before, _ := a.recl.Retained()
+	a.recl.Discard()
+	after, _ := a.recl.Retained()
+	a.words.live += before - after // what was retired lives on
+	for _, r := range a.log {
+		// A block that was freed again within the version stands in the log
+		// once for each life.
+		if h := a.space.block(r)[0]; kindOf(h) != freeMark && versionOf(h) == a.version {
+			a.words.live -= int64(a.size(r))
+			a.free(r)
+		}
+	}
+	a.log = a.log[:0]
+}
+
+// Collect gives back the blocks that no reader can reach, given the published
+// version and the pinned ones.
+func (a *Arena) Collect(published mvcc.Version, pins *mvcc.Pins) {
+	a.versions = pins.Versions(a.versions[:0])
+	a.CollectVersions(published, a.versions)
+}
+
+// CollectVersions is Collect for a list of pinned versions in ascending order.
+func (a *Arena) CollectVersions(published mvcc.Version, pinned []mvcc.Version) {
+	a.recl.Collect(published, pinned, a.freeFn)
+}
+
+// size is the size in words of the block's class.
+func (a *Arena) size(r ref) uint32 {
+	return uint32(classes[a.slabs[r>>unitBits].class])
+}
+
+// alloc returns a block of at least n words, its contents undefined.
+func (a *Arena) alloc(n int) (ref, []uint64) {
+	class := classOf[(n+1)>>1]
+	i := a.partial[class]
+	if i == noSlab {
+		i = a.grow(class)
+	}
+	s := &a.slabs[i]
+	size := int32(classes[class])
+	var r ref
+	if s.free != 0 {
+		r = s.free
+		s.free = ref(a.space.block(r)[0])
+	} else {
+		r = ref(i)<<unitBits | ref(s.bump>>1)
+		s.bump += size
+	}
+	if s.spare {
+		s.spare = false
+		a.spare[class]--
+	}
+	s.live++
+	if s.free == 0 && s.bump+size > slabSize {
+		a.unlist(i)
+	}
+	a.words.live += int64(size)
+	a.log = append(a.log, r)
+	return r, a.space.block(r)
+}
+
+// grow adds a slab to a class and returns its number.
+func (a *Arena) grow(class uint8) int32 {
+	var i int32
+	if n := len(a.unused); n > 0 {
+		i = a.unused[n-1]
+		a.unused = a.unused[:n-1]
+		a.space[i] = make([]uint64, slabSize)
+	} else {
+		i = int32(len(a.slabs))
+		a.slabs = append(a.slabs, slab{})
+		a.space = append(a.space, make([]uint64, slabSize))
+	}
+	a.words.slabs += slabSize
+	// Unit 0 of every slab stays unused: it makes the reference 0 impossible.
+	a.slabs[i] = slab{class: class, next: noSlab, prev: noSlab, bump: 2}
+	a.list(i)
+	return i
+}
+
+// free gives a block back to its slab, and the slab to the runtime when it was
+// the last one in use.
+func (a *Arena) free(r ref) {
+	i := int32(r >> unitBits)
+	s := &a.slabs[i]
+	b := a.space.block(r)
+	if invariant.Enabled {
+		invariant.Check(kindOf(b[0]) != freeMark, "block %d is freed twice", r)
+		for j := range int(classes[s.class]) {
+			b[j] = invariant.Poison
+		}
+	}
+	b[0] = uint64(s.free)
+	s.free = r
+	s.live--
+	if s.live == 0 {
+		if a.spare[s.class] >= spareMax {
+			a.drop(i)
+			return
+		}
+		a.spare[s.class]++
+		s.spare = true
+	}
+	if !s.listed {
+		a.list(i)
+	}
+}
+
+// drop gives a wholly free slab back to the runtime.
+func (a *Arena) drop(i int32) {
+	if a.slabs[i].listed {
+		a.unlist(i)
+	}
+	a.space[i] = nil
+	a.unused = append(a.unused, i)
+	a.words.slabs -= slabSize
+}
+
+func (a *Arena) list(i int32) {
+	s := &a.slabs[i]
+	head := a.partial[s.class]
+	s.next, s.prev, s.listed = head, noSlab, true
+	if head != noSlab {
+		a.slabs[head].prev = i
+	}
+	a.partial[s.class] = i
+}
+
+func (a *Arena) unlist(i int32) {
+	s := &a.slabs[i]
+	if s.prev != noSlab {
+		a.slabs[s.prev].next = s.next
+	} else {
+		a.partial[s.class] = s.next
+	}
+	if s.next != noSlab {
+		a.slabs[s.next].prev = s.prev
+	}
+	s.listed = false
+}
+
+// release ends the life of a block that the version under construction no
+// longer reaches.
+func (a *Arena) release(r ref, header uint64) {
+	size := a.size(r)
+	a.words.live -= int64(size)
+	if born := versionOf(header); born != a.version {
+		a.recl.Retire(r, size, born)
+		return
+	}
+	a.free(r)
+}
+
+// own returns a writable block with the content of r: r itself when it was born
+// in the version under construction, a copy of its first n words otherwise.
+func (a *Arena) own(r ref, n int) (ref, []uint64) {
+	b := a.space.block(r)
+	h := b[0]
+	if versionOf(h) == a.version {
+		return r, b
+	}
+	size := int(a.size(r))
+	c, d := a.alloc(size)
+	copy(d[1:n], b[1:n])
+	d[0] = withVersion(h, a.version)
+	a.release(r, h)
+	return c, d
+}
+
+// Bytes tells where the memory of the arena is, in bytes: Live blocks are
+// reachable from the version under construction, Pending ones were retired and
+// wait for the next publication, Held ones wait for pins, Reusable is free
+// space inside slabs, and Total is all slabs.
+type Bytes struct{ Live, Pending, Held, Reusable, Total int64 }
+
+// Bytes reports the memory accounts.
+func (a *Arena) Bytes() Bytes {
+	pending, held := a.recl.Retained()
+	b := Bytes{Live: 8 * a.words.live, Pending: 8 * pending, Held: 8 * held, Total: 8 * a.words.slabs}
+	b.Reusable = b.Total - b.Live - b.Pending - b.Held
+	return b
+}
+
+// HeldBy is the memory in bytes that waits for the pinned version v.
+func (a *Arena) HeldBy(v mvcc.Version) int64 { return 8 * a.recl.Held(v) }
