@@ -18,6 +18,24 @@ import (
 // lower case. So ParseTerm(t.String()) == t for every term t.
 type Term = term.Term
 
+// Kind tells the kinds of terms apart; see Term.Kind.
+type Kind = term.Kind
+
+// The kinds of terms. KindAbsent is the kind of the zero Term.
+const (
+	KindAbsent     = term.KindAbsent
+	KindIRI        = term.KindIRI
+	KindString     = term.KindString     // a plain string
+	KindLangString = term.KindLangString // a string with a language tag
+	KindTyped      = term.KindTyped      // a literal of any other datatype, as written
+	KindInt        = term.KindInt
+	KindFloat      = term.KindFloat
+	KindBool       = term.KindBool
+	KindTime       = term.KindTime
+	KindBytes      = term.KindBytes
+	KindBlank      = term.KindBlank
+)
+
 // String returns the plain string s. The empty string is a term like any
 // other.
 func String(s string) Term { return term.String(s) }
@@ -29,13 +47,15 @@ func IRI(s string) Term { return term.IRI(s) }
 func Int(i int64) Term { return term.Int(i) }
 
 // Float returns the float f. Floats are told apart by their bits: 0 and -0 are
-// two terms.
+// two terms. All NaNs are one.
 func Float(f float64) Term { return term.Float(f) }
 
 // Bool returns the boolean b.
 func Bool(b bool) Term { return term.Bool(b) }
 
-// Time returns the instant t as a term. Its location does not matter.
+// Time returns the instant t as a term. Its location does not matter. An
+// instant that int64 nanoseconds since 1970 cannot hold becomes the xsd:dateTime
+// literal of it.
 func Time(t time.Time) Term { return term.Time(t) }
 
 // Bytes returns a copy of b as a term.
