@@ -66,6 +66,16 @@ func (s *Store) Facts() map[string][]Weighted {
 // Len is the number of live contributions.
 func (s *Store) Len() int { return len(s.live) }
 
+// Live lists the live contributions in the order in which they were appended,
+// as the events that inserted or refreshed them.
+func (s *Store) Live() []Event {
+	out := make([]Event, len(s.live))
+	for i, c := range s.live {
+		out[i] = Event{Relation: c.relation, Tuple: c.tuple, Time: c.time, ID: c.id, Value: c.value}
+	}
+	return out
+}
+
 // Clone is an independent copy.
 func (s *Store) Clone() *Store {
 	c := &Store{live: slices.Clone(s.live), arity: map[string]int{}}

@@ -1,0 +1,106 @@
+package randq
+
+import (
+	"slices"
+
+	"github.com/triegs/triegs/internal/oracle"
+)
+
+// Shrink drops queries, epochs, events, atoms and filters as long as the case
+// still fails, and gives a case from which nothing single can be dropped. Its
+// cost is about the square of the parts times that of fails.
+func Shrink(c Case, fails func(Case) bool) Case {
+	for {
+		before := c.parts()
+		c.Queries = drop(c.Queries, func(qs []Query) bool { return len(qs) > 0 && fails(Case{qs, c.Epochs}) })
+		c.Epochs = drop(c.Epochs, func(es []Batch) bool { return fails(Case{c.Queries, es}) })
+		for i := range c.Epochs {
+			with := func(events []oracle.Event) Case {
+				es := slices.Clone(c.Epochs)
+				es[i].Events = events
+				return Case{c.Queries, es}
+			}
+			c.Epochs[i].Events = drop(c.Epochs[i].Events, func(evs []oracle.Event) bool { return fails(with(evs)) })
+		}
+		for i := range c.Queries {
+			c.shrinkQuery(i, fails)
+		}
+		if c.parts() == before {
+			return c
+		}
+	}
+}
+
+// shrinkQuery drops parts of one query. With an atom go the variables that
+// occur nowhere else, out of the head too. Without an atom a query may not be
+// acyclic any more, and then it is for fails to say no.
+func (c *Case) shrinkQuery(i int, fails func(Case) bool) {
+	try := func(change func(*Query)) bool {
+		qs := slices.Clone(c.Queries)
+		change(&qs[i])
+		return fails(Case{qs, c.Epochs})
+	}
+	q := &c.Queries[i]
+	whole := *q
+	q.Atoms = drop(q.Atoms, func(as []oracle.Atom) bool {
+		return len(as) > 0 && try(func(q *Query) { *q = whole.onto(as) })
+	})
+	*q = whole.onto(q.Atoms)
+	q.Filters = drop(q.Filters, func(fs []Compare) bool { return try(func(q *Query) { q.Filters = fs }) })
+	q.Values = drop(q.Values, func(vs []oracle.Values) bool { return try(func(q *Query) { q.Values = vs }) })
+	for _, flag := range []func(*Query) *bool{
+		func(q *Query) *bool { return &q.Distinct },
+		func(q *Query) *bool { return &q.Set },
+		func(q *Query) *bool { return &q.SPARQL },
+	} {
+		if *flag(q) && (flag(q) != &q.SPARQL || len(q.Values) == 0) && try(func(q *Query) { *flag(q) = false }) {
+			*flag(q) = false
+		}
+	}
+}
+
+// onto is the query with other atoms, without what mentions a variable that
+// none of them has.
+func (q *Query) onto(atoms []oracle.Atom) Query {
+	out := func(v string) bool {
+		return v != "" && !slices.ContainsFunc(atoms, func(a oracle.Atom) bool { return slices.Contains(named(a), v) })
+	}
+	w := *q
+	w.Atoms = atoms
+	w.Head = slices.DeleteFunc(slices.Clone(q.Head), out)
+	w.Filters = slices.DeleteFunc(slices.Clone(q.Filters), func(c Compare) bool { return out(c.Left) || out(c.Right.Var) })
+	w.Values = slices.DeleteFunc(slices.Clone(q.Values), func(v oracle.Values) bool { return slices.ContainsFunc(v.Vars, out) })
+	w.SPARQL = q.SPARQL && len(w.Head) > 0
+	return w
+}
+
+// drop removes ever smaller runs of elements as long as ok holds for the rest.
+func drop[T any](s []T, ok func([]T) bool) []T {
+	for n := max(1, len(s)/2); n > 0; n /= 2 {
+		for i := 0; i+n <= len(s); {
+			if rest := slices.Concat(s[:i], s[i+n:]); ok(rest) {
+				s = rest
+				continue
+			}
+			i += n
+		}
+	}
+	return s
+}
+
+// parts counts what can be dropped.
+func (c *Case) parts() int {
+	n := len(c.Queries) + len(c.Epochs)
+	for _, q := range c.Queries {
+		n += len(q.Atoms) + len(q.Filters) + len(q.Values)
+		for _, flag := range []bool{q.Distinct, q.Set, q.SPARQL} {
+			if flag {
+				n++
+			}
+		}
+	}
+	for _, b := range c.Epochs {
+		n += len(b.Events)
+	}
+	return n
+}
