@@ -1,0 +1,182 @@
+package query
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/triegs/triegs/internal/term"
+)
+
+// Canonical writes the query in a normal form: variables are called v0, v1, ...
+// by first occurrence (head, atoms, conditions, tables), column names are not
+// kept, positions and layout neither. Two queries have the same form iff they
+// are the same up to the names of variables. It is a text that the parsers read
+// back to a query of the same form: rule text, or SPARQL text where the query
+// holds conditions or tables that the rule form cannot say. Rule text needs a
+// name in its head; a query without one is called q. SPARQL has no word for set
+// mode, which stands there in a comment.
+func (q *Query) Canonical() string {
+	w := &canonicalWriter{q: q, numbers: make([]int, len(q.Vars))}
+	if q.ruleCanSay() {
+		w.rule()
+	} else {
+		w.sparql()
+	}
+	return w.sb.String()
+}
+
+func (q *Query) ruleCanSay() bool {
+	for i := range q.Filters {
+		switch q.Filters[i].Expr.Op {
+		case OpAnd, OpOr, OpNot, OpIn:
+			return false
+		}
+	}
+	return len(q.Values) == 0
+}
+
+type canonicalWriter struct {
+	q       *Query
+	sb      strings.Builder
+	numbers []int // of each variable from 1, 0 = not met yet
+	count   int
+	mark    string // what variables begin with
+	anon    string
+}
+
+func (w *canonicalWriter) list(n int, sep string, item func(i int)) {
+	for i := range n {
+		if i > 0 {
+			w.sb.WriteString(sep)
+		}
+		item(i)
+	}
+}
+
+func (w *canonicalWriter) variable(v Var) {
+	if w.q.Vars[v] == "" {
+		w.sb.WriteString(w.anon)
+		return
+	}
+	if w.numbers[v] == 0 {
+		w.count++
+		w.numbers[v] = w.count
+	}
+	fmt.Fprintf(&w.sb, "%sv%d", w.mark, w.numbers[v]-1)
+}
+
+func (w *canonicalWriter) arg(a Arg) {
+	if a.Var != NoVar {
+		w.variable(a.Var)
+		return
+	}
+	switch a.Const.Kind() {
+	case term.KindInt, term.KindBool:
+		w.sb.WriteString(a.Const.Lexical())
+	default:
+		w.sb.WriteString(a.Const.String())
+	}
+}
+
+func (w *canonicalWriter) rule() {
+	w.anon = "_"
+	name := w.q.Name
+	if name == "" {
+		name = "q"
+	}
+	w.sb.WriteString(name + "(")
+	w.list(len(w.q.Head), ", ", func(i int) { w.variable(w.q.Head[i]) })
+	w.sb.WriteString(") :- ")
+	w.list(len(w.q.Atoms), ", ", func(i int) {
+		a := w.q.Atoms[i]
+		w.sb.WriteString(term.IRI(a.Relation).String() + "(")
+		w.list(len(a.Args), ", ", func(i int) { w.arg(a.Args[i]) })
+		w.sb.WriteString(")")
+	})
+	for i := range w.q.Filters {
+		w.sb.WriteString(", ")
+		w.expr(&w.q.Filters[i].Expr)
+	}
+	if w.q.Distinct {
+		w.sb.WriteString(" distinct")
+	}
+	if w.q.Set {
+		w.sb.WriteString(" set")
+	}
+	w.sb.WriteString(".")
+}
+
+func (w *canonicalWriter) sparql() {
+	w.mark, w.anon = "?", "[]"
+	w.sb.WriteString("SELECT ")
+	if w.q.Distinct {
+		w.sb.WriteString("DISTINCT ")
+	}
+	w.list(len(w.q.Head), " ", func(i int) { w.variable(w.q.Head[i]) })
+	w.sb.WriteString(" WHERE {")
+	for _, a := range w.q.Atoms {
+		w.sb.WriteString(" ")
+		w.arg(a.Args[0])
+		w.sb.WriteString(" " + term.IRI(a.Relation).String() + " ")
+		w.arg(a.Args[1])
+		w.sb.WriteString(" .")
+	}
+	for i := range w.q.Filters {
+		w.sb.WriteString(" FILTER (")
+		w.expr(&w.q.Filters[i].Expr)
+		w.sb.WriteString(")")
+	}
+	for _, t := range w.q.Values {
+		w.sb.WriteString(" VALUES (")
+		w.list(len(t.Vars), " ", func(i int) { w.variable(t.Vars[i]) })
+		w.sb.WriteString(") {")
+		for _, row := range t.Rows {
+			w.sb.WriteString(" (")
+			w.list(len(row), " ", func(i int) { w.arg(Arg{Var: NoVar, Const: row[i]}) })
+			w.sb.WriteString(")")
+		}
+		w.sb.WriteString(" }")
+	}
+	w.sb.WriteString(" }")
+	if w.q.Set {
+		w.sb.WriteString(" # set")
+	}
+}
+
+func (w *canonicalWriter) expr(e *Expr) {
+	switch e.Op {
+	case OpAnd, OpOr:
+		w.list(len(e.Subs), " "+e.Op.String()+" ", func(i int) { w.inBrackets(&e.Subs[i]) })
+	case OpNot:
+		w.sb.WriteString("!")
+		w.inBrackets(&e.Subs[0])
+	case OpIn:
+		w.arg(e.Left)
+		w.sb.WriteString(" IN (")
+		w.list(len(e.List), ", ", func(i int) { w.arg(e.List[i]) })
+		w.sb.WriteString(")")
+	default:
+		w.arg(e.Left)
+		w.sb.WriteString(" " + e.Op.String() + " ")
+		w.arg(e.Right)
+	}
+}
+
+func (w *canonicalWriter) inBrackets(e *Expr) {
+	w.sb.WriteString("(")
+	w.expr(e)
+	w.sb.WriteString(")")
+}
+
+// Bound reports for each variable whether it occurs in an atom.
+func (q *Query) Bound() []bool {
+	bound := make([]bool, len(q.Vars))
+	for i := range q.Atoms {
+		for _, a := range q.Atoms[i].Args {
+			if a.Var != NoVar {
+				bound[a.Var] = true
+			}
+		}
+	}
+	return bound
+}
