@@ -1,0 +1,135 @@
+package wal
+
+import (
+	"errors"
+	"os"
+
+	tidwall "github.com/tidwall/wal"
+)
+
+// Device is the log's way to its files. Options.Wrap puts a test's own in
+// front of it; after the first error of Append, Sync, SyncDir or
+// TruncateFront the log calls Close and nothing else.
+type Device interface {
+	// Append writes one frame for each of the entries first, first+1, ... and
+	// reports whether a new segment was made, whose name SyncDir must then
+	// make durable.
+	Append(first uint64, frames [][]byte) (switched bool, err error)
+	// Sync makes everything appended durable.
+	Sync() error
+	// SyncDir makes the names of the segments durable.
+	SyncDir() error
+	// TruncateFront drops the entries before index.
+	TruncateFront(index uint64) error
+	// Close frees the files.
+	Close() error
+}
+
+// batchKeep is how much of a batch's buffer is kept for the next one.
+const batchKeep = 1 << 20
+
+// fileDevice is the Device over tidwall/wal.
+type fileDevice struct {
+	dir   string
+	log   *tidwall.Log
+	batch *tidwall.Batch
+	limit int   // segment size
+	fill  int64 // bytes in the last segment
+}
+
+var _ Device = (*fileDevice)(nil)
+
+// openDevice opens the segments for appending. The last one must hold fill
+// bytes and whole entries only: the library refuses any other, and loses a
+// file descriptor each time it does.
+func openDevice(dir string, segmentBytes int, fill int64) (*fileDevice, error) {
+	log, err := tidwall.Open(dir, &tidwall.Options{
+		NoSync:           true, // the log syncs itself, once for a group
+		SegmentSize:      segmentBytes,
+		LogFormat:        tidwall.Binary,
+		SegmentCacheSize: 1,
+		NoCopy:           true,
+		AllowEmpty:       true,
+		DirPerms:         dirPerm,
+		FilePerms:        filePerm,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &fileDevice{dir: dir, log: log, batch: new(tidwall.Batch), limit: segmentBytes, fill: fill}, nil
+}
+
+// Append counts the bytes as the library does, because the library does not
+// say when it makes a segment.
+func (d *fileDevice) Append(first uint64, frames [][]byte) (bool, error) {
+	switched := false
+	if d.fill > int64(d.limit) {
+		d.fill, switched = 0, true
+	}
+	total := 0
+	for i, f := range frames {
+		d.batch.Write(first+uint64(i), f)
+		total += len(f)
+		d.fill += int64(prefixLen(len(f)) + len(f))
+		if d.fill >= int64(d.limit) {
+			d.fill, switched = 0, true
+		}
+	}
+	if err := d.log.WriteBatch(d.batch); err != nil {
+		return switched, err
+	}
+	if total > batchKeep {
+		d.batch = new(tidwall.Batch)
+	}
+	if switched {
+		// The library keeps the sealed segment for readers; there are none.
+		return true, d.log.ClearCache()
+	}
+	return false, nil
+}
+
+// Sync syncs the last segment; the library synced the others when they were
+// full.
+func (d *fileDevice) Sync() error { return d.log.Sync() }
+
+// SyncDir syncs the directory of the segments.
+func (d *fileDevice) SyncDir() error { return syncDir(d.dir) }
+
+// TruncateFront also makes the new names durable.
+func (d *fileDevice) TruncateFront(index uint64) error {
+	if err := d.log.TruncateFront(index); err != nil {
+		return err
+	}
+	l, err := listLog(d.dir)
+	if err != nil {
+		return err
+	}
+	st, err := os.Stat(l.segs[len(l.segs)-1].path)
+	if err != nil {
+		return err
+	}
+	d.fill = st.Size()
+	return syncDir(d.dir)
+}
+
+// Close closes the last segment. The library leaves it open when its sync
+// fails, so it is asked again; the first error counts.
+func (d *fileDevice) Close() error {
+	err := d.log.Close()
+	if err != nil {
+		if again := d.log.Close(); errors.Is(again, tidwall.ErrClosed) {
+			return nil
+		}
+	}
+	return err
+}
+
+// prefixLen is the length of the library's length prefix (a uvarint).
+func prefixLen(n int) int {
+	size := 1
+	for n >= 0x80 {
+		n >>= 7
+		size++
+	}
+	return size
+}
