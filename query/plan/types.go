@@ -21,6 +21,28 @@ type Plan struct {
 	Nodes []Node
 	// Score is the cost vector by which the tree was chosen.
 	Score Score
+	// Never marks a query with a filter that is false whatever the data are:
+	// its answer is always empty.
+	Never bool
+}
+
+// Score is compared entry by entry, less is better. For a full query no edge
+// of the tree carries annotations, so the number of annotated edges, which
+// stands first in the literature, is always 0 and is not kept.
+type Score struct {
+	// SumDepth adds up, over all aliases, the number of aliases above it: the
+	// nodes that a change may wake (CROWN's objective, at equal rates).
+	SumDepth int `json:"sum_depth"`
+	// Height is the greatest number of aliases on a way from the root down.
+	// Generalized nodes do not count: what passes through one touches one tuple
+	// of it. At height 2 windows cost amortised O(1).
+	Height int `json:"height"`
+	// Nodes counts the nodes, generalized ones included.
+	Nodes int `json:"nodes"`
+	// Orders counts the column orders in which relations must be indexed: one
+	// for each alias by its key and the rest, one for each child key that is no
+	// prefix of that. Aliases that select the same facts share equal orders.
+	Orders int `json:"orders"`
 }
 
 // Alias is what one occurrence of a relation contributes: the facts that match

@@ -1,0 +1,27 @@
+// Package plan turns a logical query into the join tree over which its answers
+// are maintained and enumerated, and explains that tree and its price.
+//
+// # What it owns
+//
+// [Compile] normalises a query (one [Alias] for each atom; constants, repeated
+// variables, private variables, filters and inline tables folded into it),
+// decides the class of what is left, and chooses the tree. [Explain] tells the
+// same for queries of every class, also of those that are refused.
+//
+// # Guarantees
+//
+// A [Plan] is a function of the query alone: the same query gives the same
+// plan, on every machine and in every version of the data. Only full acyclic
+// queries are planned; any other is refused with errs.ErrUnsupported and a
+// sentence that names the class and the variables and atoms that make it so.
+//
+// A tree has each alias once; the nodes of a variable are connected; Key is
+// what a node shares with its parent; the schema of a generalized node is
+// contained in at least two aliases or empty, and is the key of every one of
+// its children (all of them are providers), of which there are at least two.
+//
+// # Caveats
+//
+// The package knows nothing of ids, data or statistics: every alias is taken to
+// change at the same rate. A query of more than [MaxAtoms] atoms is refused.
+package plan

@@ -1,0 +1,389 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/triegs/triegs/query"
+)
+
+// The search for the best tree.
+//
+// A tree is built top-down. A part is a set of aliases that hangs below a key:
+// the variables that it shares with everything else. To build a part, choose an
+// alias p that holds the key as its top, and hang the components of the rest
+// below p: what is connected by variables outside p has to stay together, what
+// is not gains nothing from it. Above p a chain of generalized nodes
+// [k1], [k2], ... may stand, each ki holding the key of the part and contained
+// in the next one and in p; components whose key is some ki hang under [ki]
+// instead of under p, and are so rid of one alias above them.
+//
+// A component of the rest is the component of the whole query, cut at its own
+// key, that some alias of it lies in. So there are no more parts than twice the
+// number of tree edges, each is solved once, and the tree with the least sum of
+// depths, and among those of the least height, is found exactly in polynomial
+// time. (A search over spanning trees of the intersection graph, as CROWN does
+// it, sees the same trees many times over and explodes on stars.)
+
+// exhaustiveMax is the number of aliases up to which all trees of the least
+// depth sum are compared in every entry of their score.
+const exhaustiveMax = 6
+
+// tiedMax bounds the number of equally good subtrees that are kept for a part of
+// a small query, and of equally heavy chains that are tried above an alias of
+// any. What lies beyond could only win by a lesser height or fewer nodes.
+const tiedMax = 256
+
+// shape is a subtree before its nodes are numbered. Shapes are shared between
+// candidates and never written after they are made.
+type shape struct {
+	alias    int         // -1 for a generalized node
+	schema   []query.Var // of a generalized node, ascending
+	children []*shape
+	order    int // by which siblings are sorted: the alias, or that of the first child
+}
+
+// candidate is a subtree for a part with the entries of its score that add up
+// from the bottom.
+type candidate struct {
+	*shape
+	sumDepth int // alias ancestors within the subtree, over all its aliases
+	height   int // aliases on the longest way down
+	nodes    int
+}
+
+// better is the lexicographic order of candidates for the same part.
+func (c candidate) better(d candidate) bool {
+	return cmp.Or(cmp.Compare(c.sumDepth, d.sumDepth), cmp.Compare(c.height, d.height), cmp.Compare(c.nodes, d.nodes)) < 0
+}
+
+// part is a set of aliases to be hung below a key.
+type part struct {
+	key     []query.Var
+	keyID   int
+	aliases []int // ascending
+	in      []bool
+	best    []candidate // all of the same depth sum, empty until solved
+}
+
+// search holds what is known of one query.
+type search struct {
+	schemas [][]query.Var // of each alias, ascending
+	occ     map[query.Var][]int
+	parts   []*part
+	partIDs map[string]int // by key and least alias
+	keys    [][]query.Var
+	keyIDs  map[string]int
+	rest    [][]int // by alias: the parts that the others fall into when it is the top
+	keep    int     // tied candidates kept for each part
+}
+
+// bestTrees returns the trees of the least depth sum, in a fixed order: all of
+// them for few aliases, else one of the least height. Schemas are ascending and
+// the hypergraph is acyclic.
+//
+// Cost: O(m s) to find the parts of m aliases of total arity s, then one step
+// for each part, each alias that may be its top and each part below that.
+func bestTrees(schemas [][]query.Var) []candidate {
+	s := &search{
+		schemas: schemas, occ: make(map[query.Var][]int),
+		partIDs: make(map[string]int), keyIDs: make(map[string]int), keep: 1,
+	}
+	if len(schemas) <= exhaustiveMax {
+		s.keep = tiedMax
+	}
+	for a, vs := range schemas {
+		for _, v := range vs {
+			s.occ[v] = append(s.occ[v], a)
+		}
+	}
+	all := make([]int, len(schemas))
+	for a := range all {
+		all[a] = a
+	}
+	root := s.part(nil, all)
+	s.rest = make([][]int, len(schemas))
+	c := newCutter(s)
+	for p := range schemas {
+		s.rest[p] = c.cut(p)
+	}
+	return s.solve(root)
+}
+
+// part returns the number of the part with this key and these aliases, of which
+// the first is the least.
+func (s *search) part(key []query.Var, aliases []int) int {
+	name := keyName(nil, key)
+	id := string(appendInt(name, aliases[0]))
+	if n, ok := s.partIDs[id]; ok {
+		return n
+	}
+	keyID, ok := s.keyIDs[string(name)]
+	if !ok {
+		keyID = len(s.keys)
+		s.keyIDs[string(name)] = keyID
+		s.keys = append(s.keys, slices.Clone(key))
+	}
+	p := &part{key: s.keys[keyID], keyID: keyID, aliases: slices.Sorted(slices.Values(aliases)), in: make([]bool, len(s.schemas))}
+	for _, a := range aliases {
+		p.in[a] = true
+	}
+	n := len(s.parts)
+	s.parts = append(s.parts, p)
+	s.partIDs[id] = n
+	return n
+}
+
+func keyName(dst []byte, key []query.Var) []byte {
+	for _, v := range key {
+		dst = appendInt(dst, int(v))
+	}
+	return dst
+}
+
+func appendInt(dst []byte, n int) []byte {
+	return append(dst, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+}
+
+// cutter finds what the rest of a query falls into when one alias is taken as
+// the top. Its slices are stamped, so that they need no clearing.
+type cutter struct {
+	s       *search
+	top     int
+	reached []int // by alias: stamp of the top for which it was reached
+	passed  map[query.Var]int
+	held    map[query.Var]int // variable of the top: stamp of the top
+	inKey   map[query.Var]int // stamp of the component
+	comp    int
+}
+
+func newCutter(s *search) *cutter {
+	return &cutter{
+		s: s, reached: make([]int, len(s.schemas)), passed: make(map[query.Var]int),
+		held: make(map[query.Var]int), inKey: make(map[query.Var]int),
+	}
+}
+
+// cut returns the parts below the top, ordered by their least alias.
+func (c *cutter) cut(top int) []int {
+	c.top = top + 1 // Stamps start at 1.
+	for _, v := range c.s.schemas[top] {
+		c.held[v] = c.top
+	}
+	c.reached[top] = c.top
+	var parts []int
+	for a := range c.s.schemas {
+		if c.reached[a] != c.top {
+			parts = append(parts, c.component(a))
+		}
+	}
+	return parts
+}
+
+// component walks from alias a along variables that the top does not hold.
+func (c *cutter) component(a int) int {
+	c.comp++
+	var key []query.Var
+	found := []int{a}
+	c.reached[a] = c.top
+	for i := 0; i < len(found); i++ {
+		for _, v := range c.s.schemas[found[i]] {
+			if c.held[v] == c.top {
+				if c.inKey[v] != c.comp {
+					c.inKey[v] = c.comp
+					key = append(key, v)
+				}
+				continue
+			}
+			if c.passed[v] == c.top {
+				continue
+			}
+			c.passed[v] = c.top
+			for _, b := range c.s.occ[v] {
+				if c.reached[b] != c.top {
+					c.reached[b] = c.top
+					found = append(found, b)
+				}
+			}
+		}
+	}
+	slices.Sort(key)
+	return c.s.part(key, found)
+}
+
+// solve returns the best subtrees of a part. The parts below any of its tops
+// have fewer aliases, so the recursion ends.
+func (s *search) solve(n int) []candidate {
+	pt := s.parts[n]
+	if pt.best != nil {
+		return pt.best
+	}
+	var best []candidate
+	for _, top := range pt.aliases {
+		if !contains(s.schemas[top], pt.key) {
+			continue
+		}
+		var below []*part
+		sum := 0
+		for _, r := range s.rest[top] {
+			if sub := s.parts[r]; pt.in[sub.aliases[0]] {
+				sum += s.solve(r)[0].sumDepth + len(sub.aliases)
+				below = append(below, sub)
+			}
+		}
+		chains, lifted := s.chains(pt.key, below)
+		sum -= lifted
+		if len(best) > 0 && sum > best[0].sumDepth {
+			continue
+		}
+		if len(best) > 0 && sum < best[0].sumDepth {
+			best = best[:0]
+		}
+		for _, chain := range chains {
+			best = s.assemble(best, top, chain, below, sum)
+		}
+	}
+	pt.best = best
+	return best
+}
+
+// contains reports whether all of key is in schema; both ascend.
+func contains(schema, key []query.Var) bool {
+	for _, v := range key {
+		i, ok := slices.BinarySearch(schema, v)
+		if !ok {
+			return false
+		}
+		schema = schema[i+1:]
+	}
+	return true
+}
+
+// chains returns the chains of keys, ascending under inclusion, each key
+// holding base, that lift the greatest number of aliases, and that number. Ties
+// come in a fixed order and up to tiedMax of them. The empty chain is returned
+// only when there is nothing to lift.
+func (s *search) chains(base []query.Var, below []*part) (chains [][]int, lifted int) {
+	weight := make(map[int]int)
+	var keys []int
+	for _, sub := range below {
+		if !contains(sub.key, base) {
+			continue
+		}
+		if weight[sub.keyID] == 0 {
+			keys = append(keys, sub.keyID)
+		}
+		weight[sub.keyID] += len(sub.aliases)
+	}
+	slices.SortFunc(keys, func(a, b int) int {
+		return cmp.Or(cmp.Compare(len(s.keys[a]), len(s.keys[b])), slices.Compare(s.keys[a], s.keys[b]))
+	})
+	total := make([]int, len(keys)) // of the best chain that ends here
+	under := make([][]int, len(keys))
+	for i, k := range keys {
+		top := 0
+		for j := range i {
+			if len(s.keys[keys[j]]) == len(s.keys[k]) || !contains(s.keys[k], s.keys[keys[j]]) {
+				continue
+			}
+			if total[j] > top {
+				top, under[i] = total[j], nil
+			}
+			if total[j] == top {
+				under[i] = append(under[i], j)
+			}
+		}
+		total[i] = top + weight[k]
+		lifted = max(lifted, total[i])
+	}
+	if len(keys) == 0 {
+		return [][]int{nil}, 0
+	}
+	var walk func(i int, tail []int)
+	walk = func(i int, tail []int) {
+		tail = append([]int{keys[i]}, tail...)
+		if len(under[i]) == 0 {
+			chains = append(chains, tail)
+		}
+		for _, j := range under[i] {
+			if len(chains) < tiedMax {
+				walk(j, tail)
+			}
+		}
+	}
+	for i := range keys {
+		if total[i] == lifted && len(chains) < tiedMax {
+			walk(i, nil)
+		}
+	}
+	return chains, lifted
+}
+
+// assemble adds to best the subtrees with the given top and chain over all
+// choices of the subtrees below. When one candidate is kept, only a better one
+// replaces it.
+func (s *search) assemble(best []candidate, top int, chain []int, below []*part, sum int) []candidate {
+	pick := make([]int, len(below))
+	for {
+		c := candidate{sumDepth: sum, height: 1, nodes: 1 + len(chain)}
+		for i, sub := range below {
+			b := sub.best[pick[i]]
+			h := b.height
+			if !slices.Contains(chain, sub.keyID) {
+				h++
+			}
+			c.height = max(c.height, h)
+			c.nodes += b.nodes
+		}
+		switch {
+		case s.keep > 1 && len(best) < s.keep:
+			c.shape = s.join(top, chain, below, pick)
+			best = append(best, c)
+		case s.keep == 1 && (len(best) == 0 || c.better(best[0])):
+			c.shape = s.join(top, chain, below, pick)
+			best = append(best[:0], c)
+		}
+		if s.keep == 1 || len(best) >= s.keep || !next(pick, below) {
+			return best
+		}
+	}
+}
+
+// next steps the choice of subtrees like a counter.
+func next(pick []int, below []*part) bool {
+	for i := range pick {
+		if pick[i]++; pick[i] < len(below[i].best) {
+			return true
+		}
+		pick[i] = 0
+	}
+	return false
+}
+
+// join hangs the chosen subtrees under the chain and the top.
+func (s *search) join(top int, chain []int, below []*part, pick []int) *shape {
+	lifted := make(map[int][]*shape)
+	var own []*shape
+	for i, sub := range below {
+		b := sub.best[pick[i]].shape
+		if slices.Contains(chain, sub.keyID) {
+			lifted[sub.keyID] = append(lifted[sub.keyID], b)
+		} else {
+			own = append(own, b)
+		}
+	}
+	t := newShape(top, nil, own)
+	for _, k := range slices.Backward(chain) {
+		t = newShape(-1, s.keys[k], append(lifted[k], t))
+	}
+	return t
+}
+
+func newShape(alias int, schema []query.Var, children []*shape) *shape {
+	slices.SortStableFunc(children, func(a, b *shape) int { return cmp.Compare(a.order, b.order) })
+	t := &shape{alias: alias, schema: schema, children: children, order: alias}
+	if alias < 0 {
+		t.order = children[0].order
+	}
+	return t
+}
