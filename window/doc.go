@@ -1,0 +1,39 @@
+// Package window owns the live contributions of all relations: the multiset
+// behind every base fact, with the event time, the value and the ID of each
+// copy.
+//
+// # Types
+//
+// [Store] holds the contributions. It is private to the single writer, who
+// applies the events of one epoch between [Store.Begin] and [Store.Commit] or
+// [Store.Rollback]. [Changes] walks what the epoch has done to the
+// multiplicities of a relation, net.
+//
+// # Guarantees
+//
+//   - A retraction takes the contribution that would expire first: the one with
+//     the least time, of equals the earliest appended.
+//   - A failed operation leaves the store as it was before that operation, and
+//     Rollback leaves it as it was at Begin, the order of contributions
+//     included.
+//   - An insertion or retraction costs O(1) expected; on a fact with n copies
+//     it is O(log n) unless it touches the oldest or the newest copy, and O(n)
+//     for a retraction by value that skips other values.
+//   - Nothing depends on addresses or on the seed of the hash: the same
+//     operations give the same changes in the same order.
+//
+// # Invariants
+//
+//   - A fact has a record exactly while it has a contribution or is touched by
+//     the running epoch; records never move and are reused only after the epoch, so
+//     that undo entries and IDs refer to them by number.
+//   - Contributions of one fact are ordered by (time, sequence number).
+//     Sequence numbers grow with each insertion and are given back by Rollback
+//     only.
+//   - All that grows with the number of facts is pointer-free, so that the
+//     garbage collector has nothing to scan; IDs are the exception, and cost
+//     nothing where they are not used.
+//
+// The package never sees terms, never reads a clock, and never evaluates
+// anything.
+package window

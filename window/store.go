@@ -1,0 +1,359 @@
+package window
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+
+	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/internal/invariant"
+)
+
+// Errors that a caller may ignore event by event are made once: a skipped
+// retraction allocates nothing.
+var (
+	errNoFact  = fmt.Errorf("%w: the fact has no contribution", errs.ErrNoSuchFact)
+	errNoValue = fmt.Errorf("%w: no contribution to the fact has this value", errs.ErrNoSuchFact)
+	errNoID    = fmt.Errorf("%w: no contribution has this ID", errs.ErrNoSuchFact)
+	errOtherID = fmt.Errorf("%w: the contribution with this ID is to another fact", errs.ErrNoSuchFact)
+	errTakenID = fmt.Errorf("%w: the ID is that of a live contribution to another fact", errs.ErrValue)
+	errCount   = fmt.Errorf("%w: multiplicity of a fact", errs.ErrOverflow)
+	errFacts   = fmt.Errorf("%w: a relation is limited to %d facts", errs.ErrBudget, uint64(factsMax))
+)
+
+// Store holds the live contributions of all relations. It is not safe for
+// concurrent use: the writer owns it.
+type Store struct {
+	hash   hasher
+	rels   []*relation
+	copies copies
+	seq    uint64 // the next sequence number
+	live   int64  // contributions
+
+	dirty []uint32 // relations touched in this epoch, in order of first touch
+	undo  undoLog
+
+	// IDs of live contributions; both maps are nil until the first ID.
+	ids     map[string]uint64 // to the sequence word
+	named   map[uint64]named  // from the sequence word
+	idBytes int64             // length of all IDs together
+	idMost  int               // IDs since the maps were made: maps do not shrink
+}
+
+// named is where the contribution with an ID is.
+type named struct {
+	id       string
+	time     int64
+	rel, rec uint32
+}
+
+// NewStore returns an empty store without relations.
+func NewStore() *Store {
+	s := new(Store)
+	// The seed is the runtime's, so that nobody can prepare colliding tuples;
+	// no result depends on it.
+	seed := maphash.MakeSeed()
+	s.hash = hasher{maphash.String(seed, "a"), maphash.String(seed, "b"), maphash.String(seed, "c") | 1}
+	s.copies.init()
+	return s
+}
+
+// AddRelation creates the next relation and returns its number: 0, 1, 2, ...
+// The arity is at least 1.
+func (s *Store) AddRelation(arity int) (rel uint32) {
+	s.rels = append(s.rels, &relation{arity: arity, facts: newSlab(arity + tailWords)})
+	return uint32(len(s.rels) - 1)
+}
+
+// RemoveRelations forgets the relations from number n on, which a refused
+// epoch has created. It is called after Rollback, which has emptied them.
+func (s *Store) RemoveRelations(n uint32) {
+	clear(s.rels[n:])
+	s.rels = s.rels[:n]
+}
+
+// Relations is the number of relations.
+func (s *Store) Relations() int { return len(s.rels) }
+
+// Begin starts an epoch. The one before has ended with Commit or Rollback.
+func (s *Store) Begin() {
+	invariant.Check(len(s.dirty) == 0, "an epoch begins before the last one ended")
+}
+
+// Insert adds a contribution to a fact: its event time in nanoseconds, its
+// value (0 = none), its ID ("" = none).
+//
+// If a live contribution has the ID already, and is to the same fact, Insert
+// gives it the new time and the new value instead, and the multiplicity stays;
+// it is still the same contribution, so it keeps its place in the order in
+// which contributions were appended. If it is to another fact, the error wraps
+// ErrValue. Further errors wrap ErrArity, ErrOverflow, and ErrBudget (a relation
+// is limited to 2^32-2 facts). The cost is O(1) expected, O(log n) with n copies
+// when the time is older than that of others.
+func (s *Store) Insert(rel uint32, tuple []uint64, time int64, value uint64, id string) error {
+	r := s.rels[rel]
+	if len(tuple) != r.arity {
+		return arityError(r, tuple)
+	}
+	if id != "" {
+		if seq, ok := s.ids[id]; ok {
+			return s.refresh(seq, rel, tuple, time, value)
+		}
+	}
+	hash := s.hash.sum(tuple)
+	rec, ok := r.find(tuple, hash)
+	if !ok {
+		if r.facts.live >= factsMax {
+			return errFacts
+		}
+		rec = r.add(tuple, hash)
+	}
+	tail := r.facts.at(rec)[len(tuple):]
+	old := s.copies.count(tail[2])
+	if old == math.MaxInt64 {
+		return errCount
+	}
+	s.touch(r, rel, rec, tail, old)
+	if old == 0 {
+		r.live++
+	}
+	seq := s.seq << 1
+	s.seq++
+	if id != "" {
+		seq |= 1
+		s.name(id, seq, named{id, time, rel, rec})
+	}
+	s.copies.insert(tail, entry{time, seq, value})
+	s.live++
+	s.undo.inserted(rel, rec, time)
+	return nil
+}
+
+// refresh gives the contribution with this sequence word a new time and value.
+func (s *Store) refresh(seq uint64, rel uint32, tuple []uint64, time int64, value uint64) error {
+	at := s.named[seq]
+	if at.rel != rel || !equal(s.rels[rel].facts.at(at.rec), tuple) {
+		return errTakenID
+	}
+	r := s.rels[rel]
+	tail := r.facts.at(at.rec)[r.arity:]
+	s.touch(r, rel, at.rec, tail, s.copies.count(tail[2]))
+	old := s.move(tail, entry{at.time, seq, 0}, entry{time, seq, value})
+	s.undo.refreshed(rel, at.rec, old, time)
+	return nil
+}
+
+// move takes the contribution with the time and number of from, and puts to in
+// its stead, which has the same number.
+func (s *Store) move(tail []uint64, from, to entry) (old entry) {
+	old = s.copies.take(tail, s.copies.exact(tail, from))
+	s.copies.insert(tail, to)
+	at := s.named[to.seq]
+	at.time = to.time
+	s.named[to.seq] = at
+	return old
+}
+
+// Delete retracts one contribution of a fact: the one with the least time, of
+// equals the earliest appended; with a value other than 0, of those that have
+// this value. If there is none the error wraps ErrNoSuchFact. The cost is O(1)
+// expected, plus one comparison for each contribution that a value skips.
+func (s *Store) Delete(rel uint32, tuple []uint64, value uint64) error {
+	r := s.rels[rel]
+	if len(tuple) != r.arity {
+		return arityError(r, tuple)
+	}
+	rec, ok := r.find(tuple, s.hash.sum(tuple))
+	if !ok {
+		return errNoFact
+	}
+	tail := r.facts.at(rec)[len(tuple):]
+	at, ok := s.copies.oldest(tail, value)
+	if !ok {
+		if s.copies.count(tail[2]) > 0 {
+			return errNoValue
+		}
+		return errNoFact
+	}
+	s.retract(r, rel, rec, tail, at)
+	return nil
+}
+
+// DeleteID retracts the contribution with this ID. A tuple that is not nil has
+// to be the one of the contribution, and rel its relation. Errors wrap
+// ErrNoSuchFact.
+func (s *Store) DeleteID(id string, rel uint32, tuple []uint64) error {
+	seq, ok := s.ids[id]
+	if !ok {
+		return errNoID
+	}
+	at := s.named[seq]
+	r := s.rels[at.rel]
+	if tuple != nil && (at.rel != rel || len(tuple) != r.arity || !equal(r.facts.at(at.rec), tuple)) {
+		return errOtherID
+	}
+	tail := r.facts.at(at.rec)[r.arity:]
+	s.retract(r, at.rel, at.rec, tail, s.copies.exact(tail, entry{at.time, seq, 0}))
+	return nil
+}
+
+// retract takes the contribution at a place of a fact.
+func (s *Store) retract(r *relation, rel, rec uint32, tail []uint64, at place) {
+	old := s.copies.count(tail[2])
+	s.touch(r, rel, rec, tail, old)
+	if old == 1 {
+		r.live--
+	}
+	e := s.copies.take(tail, at)
+	s.live--
+	id := ""
+	if e.seq&1 != 0 {
+		id = s.unname(e.seq)
+	}
+	s.undo.removed(rel, rec, e, id)
+}
+
+// touch notes the multiplicity of a fact before the first change of the epoch.
+func (s *Store) touch(r *relation, rel, rec uint32, tail []uint64, old int64) {
+	if tail[2]&touchedBit != 0 {
+		return
+	}
+	tail[2] |= touchedBit
+	if len(r.touched) == 0 {
+		s.dirty = append(s.dirty, rel)
+	}
+	r.touched = append(r.touched, touch{old, rec})
+}
+
+func (s *Store) name(id string, seq uint64, at named) {
+	if s.ids == nil {
+		s.ids, s.named = map[string]uint64{}, map[uint64]named{}
+	}
+	s.ids[id] = seq
+	s.named[seq] = at
+	s.idBytes += int64(len(id))
+	s.idMost = max(s.idMost, len(s.ids))
+}
+
+func (s *Store) unname(seq uint64) (id string) {
+	id = s.named[seq].id
+	delete(s.ids, id)
+	delete(s.named, seq)
+	s.idBytes -= int64(len(id))
+	return id
+}
+
+// Commit ends the epoch and keeps what it did.
+func (s *Store) Commit() { s.finish() }
+
+// Rollback ends the epoch and undoes all of it, in time linear in its events.
+func (s *Store) Rollback() {
+	for {
+		op, ok := s.undo.pop()
+		if !ok {
+			break
+		}
+		r := s.rels[op.rel]
+		tail := r.facts.at(op.rec)[r.arity:]
+		switch op.kind {
+		case opInserted:
+			s.seq--
+			e := s.copies.take(tail, s.copies.exact(tail, entry{op.time, s.seq<<1 | 1, 0}))
+			if e.seq&1 != 0 {
+				s.unname(e.seq)
+			}
+			s.live--
+			if s.copies.count(tail[2]) == 0 {
+				r.live--
+			}
+		case opRemoved:
+			if s.copies.count(tail[2]) == 0 {
+				r.live++
+			}
+			s.copies.insert(tail, op.e)
+			s.live++
+			if op.id != "" {
+				s.name(op.id, op.e.seq, named{op.id, op.e.time, op.rel, op.rec})
+			}
+		case opRefreshed:
+			s.move(tail, entry{op.time, op.e.seq, 0}, op.e)
+		}
+	}
+	s.finish()
+}
+
+// finish forgets the epoch: facts without contributions lose their records,
+// and what is no longer needed goes back.
+func (s *Store) finish() {
+	for _, rel := range s.dirty {
+		r := s.rels[rel]
+		for _, t := range r.touched {
+			w := r.facts.at(t.rec)
+			state := w[r.arity+2] &^ touchedBit
+			w[r.arity+2] = state
+			if state == 0 {
+				r.remove(t.rec, s.hash.sum(w[:r.arity]))
+			}
+		}
+		r.trim()
+	}
+	s.copies.trim()
+	s.trimIDs()
+	if n := s.undo.bytes(); n > undoKept && n > (s.Bytes()-n)/8 {
+		s.undo = undoLog{}
+	}
+	s.undo.reset()
+	s.dirty = s.dirty[:0]
+}
+
+// trimIDs makes the maps anew when they have emptied.
+func (s *Store) trimIDs() {
+	if s.idMost < 1024 || len(s.ids) > s.idMost/8 {
+		return
+	}
+	ids, at := make(map[string]uint64, len(s.ids)), make(map[uint64]named, len(s.ids))
+	for id, seq := range s.ids {
+		ids[id], at[seq] = seq, s.named[seq]
+	}
+	s.ids, s.named, s.idMost = ids, at, len(ids)
+}
+
+// Count returns the multiplicity of a fact: its number of live contributions.
+func (s *Store) Count(rel uint32, tuple []uint64) int64 {
+	r := s.rels[rel]
+	if len(tuple) != r.arity {
+		return 0
+	}
+	rec, ok := r.find(tuple, s.hash.sum(tuple))
+	if !ok {
+		return 0
+	}
+	return s.copies.count(r.facts.at(rec)[r.arity+2])
+}
+
+// Len returns the number of facts of a relation, each counted once.
+func (s *Store) Len(rel uint32) int { return s.rels[rel].live }
+
+// Arity returns the arity of a relation.
+func (s *Store) Arity(rel uint32) int { return s.rels[rel].arity }
+
+// Contributions returns the number of live contributions of all relations.
+func (s *Store) Contributions() int64 { return s.live }
+
+// Bytes returns the memory that the store holds, that of the ID maps estimated.
+// The cost is linear in the number of relations.
+func (s *Store) Bytes() int64 {
+	n := s.copies.bytes() + s.undo.bytes() + int64(cap(s.dirty))*4 + s.idBytes + int64(s.idMost)*idEntryBytes
+	for _, r := range s.rels {
+		n += r.bytes()
+	}
+	return n
+}
+
+// idEntryBytes is what one ID takes in the two maps beside its text, at their
+// usual load.
+const idEntryBytes = 120
+
+func arityError(r *relation, tuple []uint64) error {
+	return fmt.Errorf("%w: a tuple of %d in a relation of %d", errs.ErrArity, len(tuple), r.arity)
+}

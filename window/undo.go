@@ -1,0 +1,92 @@
+package window
+
+// undoKept is the size up to which the undo log keeps its memory between
+// epochs, 256 KiB: an epoch of some thousand events.
+const undoKept = 256 << 10
+
+// The kinds of undo entries.
+const (
+	opInserted = iota
+	opRemoved
+	opRefreshed
+)
+
+const (
+	kindBits = 2
+	kindMask = 1<<kindBits - 1
+)
+
+// undoLog lists the operations of the running epoch so that they can be taken
+// back in reverse order. An entry ends with a word that holds the kind, the
+// relation and the record. Before it come
+//
+//	inserted   the time: its sequence number follows from counting back
+//	removed    time, sequence word, value
+//	refreshed  old time, sequence word, old value, new time
+type undoLog struct {
+	words []uint64
+	ids   []string // of the removed contributions that had one
+}
+
+// op is an entry of the undo log.
+type op struct {
+	kind     int
+	rel, rec uint32
+	time     int64 // inserted and refreshed: the time that the contribution has now
+	e        entry // removed and refreshed: the contribution as it was
+	id       string
+}
+
+func head(kind int, rel, rec uint32) uint64 {
+	return uint64(rel)<<(32+kindBits) | uint64(rec)<<kindBits | uint64(kind)
+}
+
+func (u *undoLog) inserted(rel, rec uint32, time int64) {
+	u.words = append(u.words, uint64(time), head(opInserted, rel, rec))
+}
+
+func (u *undoLog) removed(rel, rec uint32, e entry, id string) {
+	u.words = append(u.words, uint64(e.time), e.seq, e.value, head(opRemoved, rel, rec))
+	if e.seq&1 != 0 {
+		u.ids = append(u.ids, id)
+	}
+}
+
+func (u *undoLog) refreshed(rel, rec uint32, old entry, time int64) {
+	u.words = append(u.words, uint64(old.time), old.seq, old.value, uint64(time), head(opRefreshed, rel, rec))
+}
+
+// pop takes the last entry off the log; ok is false when it is empty.
+func (u *undoLog) pop() (o op, ok bool) {
+	if len(u.words) == 0 {
+		return op{}, false
+	}
+	h := u.drop()
+	o = op{kind: int(h & kindMask), rec: uint32(h >> kindBits), rel: uint32(h >> (32 + kindBits))}
+	if o.kind != opRemoved {
+		o.time = int64(u.drop())
+	}
+	if o.kind == opInserted {
+		return o, true
+	}
+	o.e.value, o.e.seq, o.e.time = u.drop(), u.drop(), int64(u.drop())
+	if o.kind == opRemoved && o.e.seq&1 != 0 {
+		last := len(u.ids) - 1
+		o.id, u.ids[last] = u.ids[last], ""
+		u.ids = u.ids[:last]
+	}
+	return o, true
+}
+
+func (u *undoLog) drop() uint64 {
+	w := u.words[len(u.words)-1]
+	u.words = u.words[:len(u.words)-1]
+	return w
+}
+
+func (u *undoLog) reset() {
+	clear(u.ids)
+	u.words, u.ids = u.words[:0], u.ids[:0]
+}
+
+func (u *undoLog) bytes() int64 { return int64(cap(u.words))*8 + int64(cap(u.ids))*16 }
