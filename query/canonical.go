@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/triegs/triegs/internal/term"
@@ -13,8 +14,9 @@ import (
 // are the same up to the names of variables. It is a text that the parsers read
 // back to a query of the same form: rule text, or SPARQL text where the query
 // holds conditions or tables that the rule form cannot say. Rule text needs a
-// name in its head; a query without one is called q. SPARQL has no word for set
-// mode, which stands there in a comment.
+// name in its head; a query without one is called q (q_ and so on when q is a
+// relation of its body). SPARQL has no word for set mode, which stands there in
+// a comment.
 func (q *Query) Canonical() string {
 	w := &canonicalWriter{q: q, numbers: make([]int, len(q.Vars))}
 	if q.ruleCanSay() {
@@ -80,11 +82,7 @@ func (w *canonicalWriter) arg(a Arg) {
 
 func (w *canonicalWriter) rule() {
 	w.anon = "_"
-	name := w.q.Name
-	if name == "" {
-		name = "q"
-	}
-	w.sb.WriteString(name + "(")
+	w.sb.WriteString(w.headName() + "(")
 	w.list(len(w.q.Head), ", ", func(i int) { w.variable(w.q.Head[i]) })
 	w.sb.WriteString(") :- ")
 	w.list(len(w.q.Atoms), ", ", func(i int) {
@@ -104,6 +102,18 @@ func (w *canonicalWriter) rule() {
 		w.sb.WriteString(" set")
 	}
 	w.sb.WriteString(".")
+}
+
+// headName is the name of the query, or one that is no relation of its body.
+func (w *canonicalWriter) headName() string {
+	if w.q.Name != "" {
+		return w.q.Name
+	}
+	name := "q"
+	for slices.ContainsFunc(w.q.Atoms, func(a Atom) bool { return a.Relation == name }) {
+		name += "_"
+	}
+	return name
 }
 
 func (w *canonicalWriter) sparql() {
@@ -146,10 +156,10 @@ func (w *canonicalWriter) sparql() {
 func (w *canonicalWriter) expr(e *Expr) {
 	switch e.Op {
 	case OpAnd, OpOr:
-		w.list(len(e.Subs), " "+e.Op.String()+" ", func(i int) { w.inBrackets(&e.Subs[i]) })
+		w.list(len(e.Subs), " "+e.Op.String()+" ", func(i int) { w.operand(e, &e.Subs[i]) })
 	case OpNot:
 		w.sb.WriteString("!")
-		w.inBrackets(&e.Subs[0])
+		w.operand(e, &e.Subs[0])
 	case OpIn:
 		w.arg(e.Left)
 		w.sb.WriteString(" IN (")
@@ -162,9 +172,17 @@ func (w *canonicalWriter) expr(e *Expr) {
 	}
 }
 
-func (w *canonicalWriter) inBrackets(e *Expr) {
+// operand writes a part of e, in the brackets that it needs to stay one; never
+// more of them than a text of the same condition must have.
+func (w *canonicalWriter) operand(e, part *Expr) {
+	bare := part.Op == OpNot || e.Op == OpOr && part.Op == OpAnd ||
+		e.Op != OpNot && part.Op != OpAnd && part.Op != OpOr
+	if bare {
+		w.expr(part)
+		return
+	}
 	w.sb.WriteString("(")
-	w.expr(e)
+	w.expr(part)
 	w.sb.WriteString(")")
 }
 
