@@ -1,6 +1,7 @@
 package input
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"strconv"
@@ -31,15 +32,29 @@ func parseTime(b []byte) (time.Time, error) {
 		return time.UnixMilli(ms).UTC(), nil
 	}
 	var t time.Time
-	// UnmarshalText is strict where time.Parse is not: it refuses one-digit
-	// hours, commas and impossible offsets.
-	if err := t.UnmarshalText(b); err != nil {
+	if !isRFC3339(b) || t.UnmarshalText(b) != nil {
 		return time.Time{}, fmt.Errorf("%w: %q is neither integer milliseconds nor RFC 3339 with a zone offset", triegs.ErrTime, clip(b))
 	}
 	if t.Before(minTime) || t.After(maxTime) {
 		return time.Time{}, fmt.Errorf("%w: %s does not fit in int64 nanoseconds since 1970", triegs.ErrTime, b)
 	}
 	return t.UTC(), nil
+}
+
+// isRFC3339 checks the shape of a time, which the time package is loose about:
+// it takes hours of one digit and a comma before the fraction.
+func isRFC3339(b []byte) bool {
+	const shape = "0000-00-00T00:00:00"
+	if len(b) <= len(shape) || bytes.IndexByte(b, ',') >= 0 {
+		return false
+	}
+	for i := range len(shape) {
+		isDigit := b[i] >= '0' && b[i] <= '9'
+		if wantDigit := shape[i] == '0'; isDigit != wantDigit || !isDigit && b[i] != shape[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // parseValue reads the value column of tsv and csv: a decimal number if it is
