@@ -1,0 +1,257 @@
+package views
+
+import (
+	"slices"
+
+	"github.com/triegs/triegs/query"
+	"github.com/triegs/triegs/query/plan"
+	"github.com/triegs/triegs/trie"
+)
+
+// compiler turns one plan into a Query.
+type compiler struct {
+	s *Store
+	q *Query
+	r Resolver
+	p *plan.Plan
+}
+
+// compile makes the query and fills its tries, children before parents. On
+// error the query lists what has been taken so far.
+func (s *Store) compile(p *plan.Plan, r Resolver) (*Query, error) {
+	q := &Query{Plan: p, unit: p.Query.Distinct}
+	c := &compiler{s, q, r, p}
+	q.nodes = make([]node, len(p.Nodes))
+	for i := len(p.Nodes) - 1; i >= 0; i-- {
+		if err := c.node(i); err != nil {
+			return q, err
+		}
+	}
+	for _, d := range q.fed {
+		s.trim(&d.Relation)
+		d.primary = d.indexes[0]
+	}
+	return q, nil
+}
+
+func (c *compiler) node(i int) error {
+	pn, n := &c.p.Nodes[i], &c.q.nodes[i]
+	*n = node{parent: pn.Parent, children: pn.Children, key: pn.Key, columns: len(pn.Vars)}
+	n.rest = pn.Vars[len(pn.Key):]
+	n.unit = c.q.unit || c.p.Query.Set
+	if pn.Alias < 0 {
+		n.unit = true
+		c.generalized(i)
+		return nil
+	}
+	a := &c.p.Aliases[pn.Alias]
+	column, err := c.alias(n, a)
+	if err != nil {
+		return err
+	}
+	if len(n.children) == 0 {
+		c.leaf(n, column)
+		return nil
+	}
+	c.inner(i, column)
+	return nil
+}
+
+// alias sets the relation of a node, its own or a derived one, and returns the
+// column in it of each variable.
+func (c *compiler) alias(n *node, a *plan.Alias) (map[query.Var]int, error) {
+	base := c.s.relations[c.r.RelationNumber(a.Relation)]
+	if !slices.Contains(c.q.bases, base) {
+		c.q.bases = append(c.q.bases, base)
+	}
+	var consts []constCol
+	for _, k := range a.Consts {
+		consts = append(consts, constCol{k.Col, c.r.TermID(k.Term)})
+	}
+	column := make(map[query.Var]int, len(a.Vars))
+	if a.Direct() {
+		n.relation, n.consts = base, consts
+		for i, v := range a.Vars {
+			column[v] = a.Cols[i]
+		}
+		return column, nil
+	}
+	d, err := c.derived(base, a, consts)
+	if err != nil {
+		return nil, err
+	}
+	n.relation = &d.Relation
+	for i, v := range a.Vars {
+		column[v] = i
+	}
+	// A derived relation has set mode in its weights already: with folded
+	// columns a weight is a number of facts, not of contributions.
+	n.unit = c.q.unit
+	return column, nil
+}
+
+// derived makes the relation of an alias that is no plain selection, or shares
+// one that is the same.
+func (c *compiler) derived(base *Relation, a *plan.Alias, consts []constCol) (*derived, error) {
+	for _, d := range base.derived {
+		if d.same(a, consts, c.p.Query.Set) {
+			d.uses++
+			c.q.fed = append(c.q.fed, d)
+			return d, nil
+		}
+	}
+	d := &derived{base: base, keep: a.Cols, unit: c.p.Query.Set, uses: 1}
+	d.arity = len(a.Cols)
+	d.match = newMatch(a, c.p.Query.Atoms[a.Atom].Args, consts, c.r)
+	x := &Index{slot: c.s.takeSlot(), cols: ascending(d.arity)}
+	d.indexes, d.primary = []*Index{x}, x
+	base.derived = append(base.derived, d)
+	c.q.fed = append(c.q.fed, d)
+	space, root := c.s.at(base.indexes[0])
+	filled, err := d.derive(space, root, base.indexes[0].cols)
+	if err != nil {
+		return nil, err
+	}
+	c.s.roots[x.slot] = c.s.arena.Build(filled.words, d.arity)
+	return d, nil
+}
+
+// same reports whether the alias of another query would derive the same facts.
+func (d *derived) same(a *plan.Alias, consts []constCol, unit bool) bool {
+	m := d.match
+	return len(m.filters)+len(m.values)+len(a.Filters)+len(a.Values) == 0 && d.unit == unit &&
+		slices.Equal(d.keep, a.Cols) && slices.Equal(m.consts, consts) && slices.Equal(m.equal, a.Equal)
+}
+
+// use takes a reference on the index of r ordered by the columns lead.
+func (c *compiler) use(r *Relation, lead []int) *Index {
+	x := c.s.index(r, lead)
+	c.q.used = append(c.q.used, use{r, x})
+	return x
+}
+
+func constColumns(consts []constCol) (cols []int, ids []uint64) {
+	for _, k := range consts {
+		cols = append(cols, k.col)
+		ids = append(ids, k.id)
+	}
+	return cols, ids
+}
+
+func (c *compiler) leaf(n *node, column map[query.Var]int) {
+	cols, ids := constColumns(n.consts)
+	n.lead = ids
+	for _, v := range n.key {
+		cols = append(cols, column[v])
+	}
+	n.leaf = c.use(n.relation, cols)
+	n.columns = n.relation.arity
+	varAt := make(map[int]query.Var, len(column))
+	for v, col := range column {
+		varAt[col] = v
+	}
+	rest := make([]query.Var, 0, n.columns-len(cols))
+	for _, col := range n.leaf.cols[len(cols):] {
+		rest = append(rest, varAt[col])
+	}
+	n.rest = rest
+	if n.parent >= 0 {
+		n.changed = n.leaf.subscribe(len(cols))
+	}
+}
+
+// ownTrie gives an inner or generalized node its slot.
+func (c *compiler) ownTrie(n *node) {
+	n.slot = c.s.takeSlot()
+	c.q.own = append(c.q.own, own{n.slot, n.columns})
+	if n.parent >= 0 {
+		n.changed = &toggles{width: len(n.key), refs: 1}
+	}
+}
+
+func (c *compiler) inner(i int, column map[query.Var]int) {
+	n := &c.q.nodes[i]
+	c.ownTrie(n)
+	for _, v := range c.p.Nodes[i].Vars {
+		n.order = append(n.order, column[v])
+	}
+	lead, ids := constColumns(n.consts)
+	for _, child := range n.children {
+		w := wake{child: child, lead: ids}
+		cols := slices.Clone(lead)
+		for _, v := range c.q.nodes[child].key {
+			w.key = append(w.key, column[v])
+		}
+		w.index = c.use(n.relation, append(cols, w.key...))
+		n.wakes = append(n.wakes, w)
+	}
+	c.s.fillInner(c.q, n)
+}
+
+func (c *compiler) generalized(i int) {
+	n := &c.q.nodes[i]
+	c.ownTrie(n)
+	vars := c.p.Nodes[i].Vars
+	for _, child := range n.children {
+		w := wake{child: child}
+		for _, v := range c.q.nodes[child].key {
+			w.key = append(w.key, slices.Index(vars, v))
+		}
+		n.wakes = append(n.wakes, w)
+	}
+	c.s.fillGeneralized(c.q, n)
+}
+
+// fillInner loads the live tuples of an inner node from its relation.
+func (s *Store) fillInner(q *Query, n *node) {
+	x := n.wakes[0].index
+	space, root := s.at(x)
+	var c trie.Cursor
+	c.Seek(space, root, len(x.cols), n.wakes[0].lead)
+	out := newRows(n.columns)
+	tuple := make([]uint64, len(x.cols))
+	for c.Next() {
+		for i, col := range x.cols {
+			tuple[col] = c.Col(i)
+		}
+		if !s.alive(q, n, tuple, -1) {
+			continue
+		}
+		for _, col := range n.order {
+			out.words = append(out.words, tuple[col])
+		}
+		out.words = append(out.words, n.weigh(uint64(c.Weight())))
+	}
+	out.sort(ascending(n.columns))
+	s.roots[n.slot] = s.arena.Build(out.words, n.columns)
+}
+
+// fillGeneralized loads the keys that every child has.
+func (s *Store) fillGeneralized(q *Query, n *node) {
+	w := &n.wakes[0]
+	child := &q.nodes[w.child]
+	space, root := s.trieOf(child)
+	var c trie.Cursor
+	c.Seek(space, root, child.columns, child.lead)
+	out := newRows(n.columns)
+	tuple := make([]uint64, n.columns)
+	from := len(child.lead)
+	for c.Next() {
+		for i, at := range w.key {
+			tuple[at] = c.Col(from + i)
+		}
+		if m := out.Len(); m > 0 && slices.Equal(out.row(m - 1)[:n.columns], tuple) {
+			continue
+		}
+		if s.alive(q, n, tuple, w.child) {
+			out.words = append(append(out.words, tuple...), 1)
+		}
+	}
+	if out.Len() > 0 {
+		out.sort(ascending(n.columns))
+		for i := range out.Len() {
+			out.row(i)[n.columns] = 1
+		}
+	}
+	s.roots[n.slot] = s.arena.Build(out.words, n.columns)
+}

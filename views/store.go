@@ -1,0 +1,345 @@
+package views
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/mvcc"
+	"github.com/triegs/triegs/trie"
+)
+
+// Store holds the versioned tries of all relations and queries. It has one
+// writer; readers use the roots that were copied into a root vector.
+type Store struct {
+	arena     *trie.Arena
+	roots     []uint64 // by slot
+	free      []int    // slots not in use
+	before    []uint64 // roots at the start of the version, nil if nothing was written
+	saved     []uint64 // memory of before
+	relations []*Relation
+	queries   []*Query
+	writes    uint64
+	budget    int64
+
+	// Woken counts the tuples that were recomputed because a partner group
+	// became empty or non-empty.
+	Woken uint64
+
+	// Scratch space, so that an update allocates nothing.
+	key    []uint64 // a tuple in the order of a trie
+	tuple  []uint64 // a tuple in the order of a relation
+	prefix []uint64 // where a scan starts
+	probe  []uint64 // a key that is looked up
+	cursor trie.Cursor
+}
+
+// NewStore makes an empty store whose first version under construction is v.
+// A version that would need more than budget bytes of tries is refused (0: no
+// limit).
+func NewStore(v mvcc.Version, budget int64) *Store {
+	return &Store{arena: trie.NewArena(v), budget: budget}
+}
+
+// Relation is a base relation, or one derived from a base relation by the
+// alias of some query, in as many orders as are asked for.
+type Relation struct {
+	arity   int
+	indexes []*Index
+	derived []*derived // relations that are fed by this one
+	users   []*Query   // queries with an inner node over this relation
+	// changes of the version under construction: rows of arity words, the
+	// weight before and the weight after.
+	changes []uint64
+	touched bool
+}
+
+// Arity is the number of columns.
+func (r *Relation) Arity() int { return r.arity }
+
+// Index is a relation's tuples in the order cols of its columns.
+type Index struct {
+	slot int
+	cols []int
+	refs int // nodes that use it; the last index of a relation stays even at 0
+	subs []*toggles
+	// pinned says that the trie is one of a published epoch in another store,
+	// with this root; slot means nothing then.
+	pinned bool
+	space  trie.Space
+	root   uint64
+}
+
+// at is where the trie of x stands now.
+func (s *Store) at(x *Index) (trie.Space, uint64) {
+	if x.pinned {
+		return x.space, x.root
+	}
+	return s.arena.Space(), s.roots[x.slot]
+}
+
+// AddRelation adds a base relation and returns its number: 0, 1, 2, ...
+func (s *Store) AddRelation(arity int) int {
+	r := &Relation{arity: arity}
+	r.indexes = []*Index{{slot: s.takeSlot(), cols: ascending(arity)}}
+	s.relations = append(s.relations, r)
+	return len(s.relations) - 1
+}
+
+// RemoveRelations forgets the relations from number n on, which no query uses.
+func (s *Store) RemoveRelations(n int) {
+	for _, r := range s.relations[n:] {
+		s.dropIndexes(r)
+	}
+	s.relations = s.relations[:n]
+}
+
+// Relation is the base relation with the given number.
+func (s *Store) Relation(i int) *Relation { return s.relations[i] }
+
+func ascending(n int) []int {
+	cols := make([]int, n)
+	for i := range cols {
+		cols[i] = i
+	}
+	return cols
+}
+
+func (s *Store) takeSlot() int {
+	if n := len(s.free); n > 0 {
+		slot := s.free[n-1]
+		s.free = s.free[:n-1]
+		return slot
+	}
+	s.roots = append(s.roots, 0)
+	return len(s.roots) - 1
+}
+
+func (s *Store) dropSlot(slot, columns int) {
+	s.arena.Clear(s.roots[slot], columns)
+	s.roots[slot] = 0
+	s.free = append(s.free, slot)
+}
+
+func (s *Store) dropIndexes(r *Relation) {
+	for _, x := range r.indexes {
+		s.dropSlot(x.slot, r.arity)
+	}
+	r.indexes = nil
+}
+
+// index returns an index of r whose order starts with lead, making it if there
+// is none, and takes a reference on it.
+func (s *Store) index(r *Relation, lead []int) *Index {
+	for _, x := range r.indexes {
+		if slices.Equal(x.cols[:len(lead)], lead) {
+			x.refs++
+			return x
+		}
+	}
+	cols := slices.Clone(lead)
+	for c := range r.arity {
+		if !slices.Contains(lead, c) {
+			cols = append(cols, c)
+		}
+	}
+	x := &Index{slot: s.takeSlot(), cols: cols, refs: 1}
+	from := r.indexes[0]
+	space, root := s.at(from)
+	s.roots[x.slot] = reorder(s.arena, space, root, from.cols, cols)
+	r.indexes = append(r.indexes, x)
+	return x
+}
+
+// trim drops the indexes that nobody uses, but for the last one: a base relation
+// must stay readable.
+func (s *Store) trim(r *Relation) {
+	for i := len(r.indexes) - 1; i >= 0 && len(r.indexes) > 1; i-- {
+		if x := r.indexes[i]; x.refs == 0 {
+			s.dropSlot(x.slot, r.arity)
+			r.indexes = slices.Delete(r.indexes, i, i+1)
+		}
+	}
+}
+
+// subscribe asks for the toggles of prefixes of the given length.
+func (x *Index) subscribe(width int) *toggles {
+	for _, t := range x.subs {
+		if t.width == width {
+			t.refs++
+			return t
+		}
+	}
+	t := &toggles{width: width, refs: 1}
+	x.subs = append(x.subs, t)
+	return t
+}
+
+func (x *Index) unsubscribe(t *toggles) {
+	if t.refs--; t.refs == 0 {
+		x.subs = slices.DeleteFunc(x.subs, func(u *toggles) bool { return u == t })
+	}
+}
+
+// Change notes that a tuple of a base relation goes from one multiplicity to
+// another in the version under construction. Each tuple may be given once.
+func (s *Store) Change(relation int, tuple []uint64, before, after int64) {
+	r := s.relations[relation]
+	r.touched = true
+	r.changes = append(append(r.changes, tuple...), uint64(before), uint64(after))
+}
+
+// Apply brings all indexes and views up to date with the changes noted since
+// the last version. An error (ErrOverflow, ErrBudget) leaves the store in
+// between: the caller must call Abort.
+func (s *Store) Apply() error {
+	s.begin()
+	for _, r := range s.relations {
+		if !r.touched {
+			continue
+		}
+		s.applyIndexes(r)
+		for _, d := range r.derived {
+			if err := s.fold(d, r); err != nil {
+				return err
+			}
+		}
+	}
+	for _, q := range s.queries {
+		if q.affected() {
+			s.propagate(q)
+		}
+	}
+	s.settle()
+	return s.checkBudget()
+}
+
+// checkBudget reports whether the version under construction, with everything
+// that older versions still keep, fits in the budget.
+func (s *Store) checkBudget() error {
+	if s.budget == 0 {
+		return nil
+	}
+	b := s.arena.Bytes()
+	if used := b.Total - b.Reusable; used > s.budget {
+		return fmt.Errorf("%w: tries would take %d of %d bytes", errs.ErrBudget, used, s.budget)
+	}
+	return nil
+}
+
+// settle forgets the changes of the version.
+func (s *Store) settle() {
+	for _, r := range s.relations {
+		if r.touched {
+			s.settleRelation(r)
+		}
+	}
+}
+
+func (s *Store) settleRelation(r *Relation) {
+	r.touched, r.changes = false, shrink(r.changes)
+	for _, x := range r.indexes {
+		for _, t := range x.subs {
+			t.reset()
+		}
+	}
+	for _, d := range r.derived {
+		s.settleRelation(&d.Relation)
+	}
+}
+
+// shrink empties a scratch slice, and lets go of one that a bulk epoch has
+// blown up.
+func shrink(words []uint64) []uint64 {
+	if cap(words) > 1<<20 {
+		return nil
+	}
+	return words[:0]
+}
+
+// applyIndexes writes the changes of r into each of its indexes.
+func (s *Store) applyIndexes(r *Relation) {
+	stride := r.arity + 2
+	for _, x := range r.indexes {
+		root := s.roots[x.slot]
+		for i := 0; i < len(r.changes); i += stride {
+			row := r.changes[i : i+stride]
+			key := s.key[:0]
+			for _, c := range x.cols {
+				key = append(key, row[c])
+			}
+			s.key = key
+			s.writeIndex(x, &root, key, int64(row[r.arity+1]))
+		}
+		s.writes += uint64(len(r.changes) / stride)
+		s.roots[x.slot] = root
+	}
+}
+
+// writeIndex sets one tuple and notes which subscribed prefixes it toggled.
+func (s *Store) writeIndex(x *Index, root *uint64, key []uint64, weight int64) {
+	if len(x.subs) == 0 {
+		s.arena.Set(root, key, weight, -1)
+		return
+	}
+	for _, t := range x.subs[1:] {
+		if had := s.arena.Space().HasPrefix(*root, key[:t.width]); !had {
+			t.add(key[:t.width])
+		}
+	}
+	first := x.subs[0]
+	ch := s.arena.Set(root, key, weight, first.width)
+	if !ch.Rest && (ch.Old == 0) != (weight == 0) {
+		first.add(key[:first.width])
+	}
+	for _, t := range x.subs[1:] {
+		if has := s.arena.Space().HasPrefix(*root, key[:t.width]); !has {
+			t.add(key[:t.width])
+		}
+	}
+}
+
+// Abort goes back to the state before Apply and forgets the noted changes. It
+// may be called instead of Apply as well.
+func (s *Store) Abort() {
+	if s.before != nil {
+		s.restore()
+	}
+	s.settle()
+}
+
+// restore goes back to the roots that begin has noted, dropping every block
+// written since.
+func (s *Store) restore() {
+	clear(s.roots[copy(s.roots, s.before):])
+	s.before = nil
+	s.arena.Abort()
+}
+
+func (s *Store) begin() {
+	s.before = append(s.saved[:0], s.roots...)
+	s.saved = s.before
+}
+
+// Seal ends the version under construction: dst becomes a copy of its roots.
+func (s *Store) Seal(dst []uint64) (roots []uint64, space trie.Space) {
+	roots = append(dst[:0], s.roots...)
+	space = s.arena.Space()
+	s.before = nil
+	s.arena.Seal(s.arena.Version() + 1)
+	return roots, space
+}
+
+// Collect gives back what no reader can reach.
+func (s *Store) Collect(published mvcc.Version, pinned []mvcc.Version) {
+	s.arena.CollectVersions(published, pinned)
+}
+
+// Bytes are the memory accounts of all tries.
+func (s *Store) Bytes() trie.Bytes { return s.arena.Bytes() }
+
+// HeldBy is the memory in bytes that is kept for the pinned version v.
+func (s *Store) HeldBy(v mvcc.Version) int64 { return s.arena.HeldBy(v) }
+
+// Writes is the number of view and index tuples written since the start.
+func (s *Store) Writes() uint64 { return s.writes }
