@@ -1,0 +1,86 @@
+package record
+
+import "github.com/triegs/triegs/internal/term"
+
+// Version is the first byte of every record.
+const Version = 1
+
+// Kind says what an epoch did. The numbers are stored and never change.
+type Kind uint8
+
+// The kinds of epoch.
+const (
+	// Batch applied events.
+	Batch Kind = 1 + iota
+	// Register added a query.
+	Register
+	// Drop removed a query.
+	Drop
+	// Skip moved the position of a source forward without events.
+	Skip
+	// Reset began a new incarnation of a source.
+	Reset
+
+	kindEnd
+)
+
+// Record is one epoch. Slices that are empty are nil after Decode.
+type Record struct {
+	// Epoch is the number of the epoch, Time its logical time in nanoseconds
+	// since 1970.
+	Epoch uint64
+	Time  int64
+	// Kind says what the epoch did.
+	Kind Kind
+	// Terms are the terms that the epoch brings; their ids are FirstTerm,
+	// FirstTerm+1, ... FirstTerm is stored only where there are terms.
+	FirstTerm uint64
+	Terms     []term.Term
+	// Relations are the relations that the epoch brings, with the ids
+	// FirstRelation, FirstRelation+1, ... FirstRelation is stored only where
+	// there are relations.
+	FirstRelation uint32
+	Relations     []Relation
+	// Events are the changes of facts in the order of their arrival.
+	Events []Event
+	// Sources are the positions after the epoch of the sources it moved.
+	Sources []Source
+	// Query is the query of a Register, or just the name for a Drop; else nil.
+	Query *Query
+	// Digest is the content digest of all base relations after the epoch.
+	Digest [2]uint64
+}
+
+// Relation declares a relation. Arity is from 0 to MaxInt32.
+type Relation struct {
+	Name  string
+	Arity int
+}
+
+// Event is one change. Op is the caller's; values below 7 are stored in a few
+// bits, others in a byte more. Tuple holds term ids and may be empty (a
+// retraction by ID alone). Time is the event's time in nanoseconds. Value is
+// the id of a term, 0 where there is none; ID is the contribution's name, empty
+// where there is none.
+type Event struct {
+	Op       uint8
+	Relation uint32
+	Tuple    []uint64
+	Time     int64
+	Value    uint64
+	ID       string
+}
+
+// Source is the position of a source: the next offset it must send, and how
+// many it sent below its position.
+type Source struct {
+	Name, Incarnation string
+	Next              uint64
+	Skipped           uint64
+}
+
+// Query is a registered query.
+type Query struct {
+	Name, Text    string
+	Set, Distinct bool
+}
