@@ -11,13 +11,16 @@ import (
 	"github.com/triegs/triegs/query/hypergraph"
 )
 
-// MaxAtoms is the number of atoms that a query may have. Planning takes time
-// and memory in the square of it (a star of 1,000 atoms takes about a second on
-// a slow core), and no known workload comes near.
-const MaxAtoms = 1000
+// Limits of a query that is planned. Planning takes time and memory in the
+// square of the atoms (a star of 1,000 atoms takes a quarter of a second), and
+// no known workload comes near.
+const (
+	MaxAtoms = 1000
+	MaxArgs  = 1 << 14 // arguments of all atoms together
+)
 
-// Compile plans a full acyclic query. A query of another class, one of more than
-// MaxAtoms atoms, and one with a filter or an inline table that no single atom
+// Compile plans a full acyclic query. A query of another class, one beyond
+// MaxAtoms or MaxArgs, and one with a filter or an inline table that no single atom
 // covers are errs.ErrUnsupported; a relation used with two arities is
 // errs.ErrArity. All name the line and column.
 func Compile(q *query.Query) (*Plan, error) {
@@ -39,6 +42,12 @@ func Compile(q *query.Query) (*Plan, error) {
 func prepare(q *query.Query) (p *Plan, refused bool, err error) {
 	if len(q.Atoms) > MaxAtoms {
 		return nil, false, q.Atoms[MaxAtoms].Pos.Unsupported("the query has %d atoms, at most %d are supported", len(q.Atoms), MaxAtoms)
+	}
+	args := 0
+	for i := range q.Atoms {
+		if args += len(q.Atoms[i].Args); args > MaxArgs {
+			return nil, false, q.Atoms[i].Pos.Unsupported("the atoms have more than %d arguments together", MaxArgs)
+		}
 	}
 	p = &Plan{Query: q}
 	if err := p.normalise(); err != nil {

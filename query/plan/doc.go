@@ -23,5 +23,5 @@
 // # Caveats
 //
 // The package knows nothing of ids, data or statistics: every alias is taken to
-// change at the same rate. A query of more than [MaxAtoms] atoms is refused.
+// change at the same rate. A query beyond [MaxAtoms] or [MaxArgs] is refused.
 package plan

@@ -109,7 +109,7 @@ func (p *Plan) costs() (structure, update, delay string) {
 		return "no answer materialised", "O(1) under any updates", "O(1)"
 	case p.Class.Full && p.Score.Height <= 2:
 		return "no answer materialised",
-			"amortised O(1) under insertions only and under FIFO windows (tree height 2), O(lambda) in general", "O(1)"
+			"amortised O(1) under insertions only and under FIFO windows of one length (tree height 2), O(lambda) in general", "O(1)"
 	case p.Class.Full:
 		return "no answer materialised",
 			fmt.Sprintf("amortised O(1) under insertions only, O(lambda) in general (tree height %d: the bound for FIFO windows needs 2)", p.Score.Height), "O(1)"

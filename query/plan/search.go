@@ -69,13 +69,15 @@ type part struct {
 // search holds what is known of one query.
 type search struct {
 	schemas [][]query.Var // of each alias, ascending
-	occ     map[query.Var][]int
+	occ     [][]int       // by variable: the aliases that hold it
 	parts   []*part
 	partIDs map[string]int // by key and least alias
 	keys    [][]query.Var
 	keyIDs  map[string]int
-	rest    [][]int // by alias: the parts that the others fall into when it is the top
-	keep    int     // tied candidates kept for each part
+	within  [][]bool // within[j][k]: key j is contained in key k
+	rest    [][]int  // by alias: the parts that the others fall into when it is the top
+	keep    int      // tied candidates kept for each part
+	name    []byte   // scratch
 }
 
 // bestTrees returns the trees of the least depth sum, in a fixed order: all of
@@ -85,15 +87,22 @@ type search struct {
 // Cost: O(m s) to find the parts of m aliases of total arity s, then one step
 // for each part, each alias that may be its top and each part below that.
 func bestTrees(schemas [][]query.Var) []candidate {
-	s := &search{
-		schemas: schemas, occ: make(map[query.Var][]int),
-		partIDs: make(map[string]int), keyIDs: make(map[string]int), keep: 1,
-	}
 	if len(schemas) <= exhaustiveMax {
-		s.keep = tiedMax
+		return bestTreesKeeping(schemas, tiedMax)
+	}
+	return bestTreesKeeping(schemas, 1)
+}
+
+func bestTreesKeeping(schemas [][]query.Var, keep int) []candidate {
+	s := &search{
+		schemas: schemas,
+		partIDs: make(map[string]int), keyIDs: make(map[string]int), keep: keep,
 	}
 	for a, vs := range schemas {
 		for _, v := range vs {
+			for int(v) >= len(s.occ) {
+				s.occ = append(s.occ, nil)
+			}
 			s.occ[v] = append(s.occ[v], a)
 		}
 	}
@@ -101,11 +110,20 @@ func bestTrees(schemas [][]query.Var) []candidate {
 	for a := range all {
 		all[a] = a
 	}
-	root := s.part(nil, all)
+	// The whole is no component, though it has the empty key like the
+	// components of a product.
+	root := s.addPart(s.keyID(nil), all)
 	s.rest = make([][]int, len(schemas))
 	c := newCutter(s)
 	for p := range schemas {
 		s.rest[p] = c.cut(p)
+	}
+	s.within = make([][]bool, len(s.keys))
+	for j := range s.keys {
+		s.within[j] = make([]bool, len(s.keys))
+		for k := range s.keys {
+			s.within[j][k] = contains(s.keys[k], s.keys[j])
+		}
 	}
 	return s.solve(root)
 }
@@ -113,25 +131,34 @@ func bestTrees(schemas [][]query.Var) []candidate {
 // part returns the number of the part with this key and these aliases, of which
 // the first is the least.
 func (s *search) part(key []query.Var, aliases []int) int {
-	name := keyName(nil, key)
-	id := string(appendInt(name, aliases[0]))
-	if n, ok := s.partIDs[id]; ok {
+	s.name = appendInt(keyName(s.name[:0], key), aliases[0])
+	if n, ok := s.partIDs[string(s.name)]; ok {
 		return n
 	}
-	keyID, ok := s.keyIDs[string(name)]
+	id := string(s.name)
+	n := s.addPart(s.keyID(key), slices.Sorted(slices.Values(aliases)))
+	s.partIDs[id] = n
+	return n
+}
+
+func (s *search) keyID(key []query.Var) int {
+	s.name = keyName(s.name[:0], key)
+	id, ok := s.keyIDs[string(s.name)]
 	if !ok {
-		keyID = len(s.keys)
-		s.keyIDs[string(name)] = keyID
+		id = len(s.keys)
+		s.keyIDs[string(s.name)] = id
 		s.keys = append(s.keys, slices.Clone(key))
 	}
-	p := &part{key: s.keys[keyID], keyID: keyID, aliases: slices.Sorted(slices.Values(aliases)), in: make([]bool, len(s.schemas))}
+	return id
+}
+
+func (s *search) addPart(keyID int, aliases []int) int {
+	p := &part{key: s.keys[keyID], keyID: keyID, aliases: aliases, in: make([]bool, len(s.schemas))}
 	for _, a := range aliases {
 		p.in[a] = true
 	}
-	n := len(s.parts)
 	s.parts = append(s.parts, p)
-	s.partIDs[id] = n
-	return n
+	return len(s.parts) - 1
 }
 
 func keyName(dst []byte, key []query.Var) []byte {
@@ -150,17 +177,18 @@ func appendInt(dst []byte, n int) []byte {
 type cutter struct {
 	s       *search
 	top     int
-	reached []int // by alias: stamp of the top for which it was reached
-	passed  map[query.Var]int
-	held    map[query.Var]int // variable of the top: stamp of the top
-	inKey   map[query.Var]int // stamp of the component
 	comp    int
+	reached []int // by alias: the top for which it was reached
+	passed  []int // by variable: the top for which it was walked along
+	held    []int // by variable: the last top that holds it
+	inKey   []int // by variable: the last component that has it in its key
 }
 
 func newCutter(s *search) *cutter {
+	n := len(s.occ)
 	return &cutter{
-		s: s, reached: make([]int, len(s.schemas)), passed: make(map[query.Var]int),
-		held: make(map[query.Var]int), inKey: make(map[query.Var]int),
+		s: s, reached: make([]int, len(s.schemas)),
+		passed: make([]int, n), held: make([]int, n), inKey: make([]int, n),
 	}
 }
 
@@ -231,7 +259,7 @@ func (s *search) solve(n int) []candidate {
 				below = append(below, sub)
 			}
 		}
-		chains, lifted := s.chains(pt.key, below)
+		chains, lifted := s.chains(pt.keyID, below)
 		sum -= lifted
 		if len(best) > 0 && sum > best[0].sumDepth {
 			continue
@@ -249,6 +277,9 @@ func (s *search) solve(n int) []candidate {
 
 // contains reports whether all of key is in schema; both ascend.
 func contains(schema, key []query.Var) bool {
+	if len(key) > len(schema) {
+		return false
+	}
 	for _, v := range key {
 		i, ok := slices.BinarySearch(schema, v)
 		if !ok {
@@ -263,11 +294,11 @@ func contains(schema, key []query.Var) bool {
 // holding base, that lift the greatest number of aliases, and that number. Ties
 // come in a fixed order and up to tiedMax of them. The empty chain is returned
 // only when there is nothing to lift.
-func (s *search) chains(base []query.Var, below []*part) (chains [][]int, lifted int) {
+func (s *search) chains(base int, below []*part) (chains [][]int, lifted int) {
 	weight := make(map[int]int)
 	var keys []int
 	for _, sub := range below {
-		if !contains(sub.key, base) {
+		if !s.within[base][sub.keyID] {
 			continue
 		}
 		if weight[sub.keyID] == 0 {
@@ -283,11 +314,11 @@ func (s *search) chains(base []query.Var, below []*part) (chains [][]int, lifted
 	for i, k := range keys {
 		top := 0
 		for j := range i {
-			if len(s.keys[keys[j]]) == len(s.keys[k]) || !contains(s.keys[k], s.keys[keys[j]]) {
+			if !s.within[keys[j]][k] {
 				continue
 			}
 			if total[j] > top {
-				top, under[i] = total[j], nil
+				top, under[i] = total[j], under[i][:0]
 			}
 			if total[j] == top {
 				under[i] = append(under[i], j)

@@ -1,0 +1,246 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/triegs/triegs/query"
+)
+
+// brute looks at every join tree that the design names: each spanning tree of
+// the aliases in which the nodes of each variable are connected, each root, and
+// at each node each chain of child keys that hold the key of the node. It
+// shares nothing with the search.
+type brute struct {
+	schemas [][]query.Var
+	out     map[query.Var]bool
+	visit   func(t *bruteTree)
+}
+
+// bruteTree is a rooted tree with lifted children.
+type bruteTree struct {
+	alias    int // -1 for a generalized node
+	schema   []query.Var
+	children []*bruteTree
+}
+
+// run calls visit for every tree that is connex for the output.
+func (b *brute) run() {
+	m := len(b.schemas)
+	edges := make([][2]int, 0, m)
+	if m == 1 {
+		b.roots(edges)
+		return
+	}
+	// All labelled trees by their Pruefer codes.
+	code := make([]int, m-2)
+	for {
+		edges = prueferTree(edges[:0], code, m)
+		if b.connected(edges) {
+			b.roots(edges)
+		}
+		i := 0
+		for ; i < len(code); i++ {
+			if code[i]++; code[i] < m {
+				break
+			}
+			code[i] = 0
+		}
+		if i == len(code) {
+			return
+		}
+	}
+}
+
+func prueferTree(edges [][2]int, code []int, m int) [][2]int {
+	degree := make([]int, m)
+	for i := range degree {
+		degree[i] = 1
+	}
+	for _, c := range code {
+		degree[c]++
+	}
+	for _, c := range code {
+		leaf := slices.Index(degree, 1)
+		edges = append(edges, [2]int{leaf, c})
+		degree[leaf]--
+		degree[c]--
+	}
+	u := slices.Index(degree, 1)
+	v := u + 1 + slices.Index(degree[u+1:], 1)
+	return append(edges, [2]int{u, v})
+}
+
+func meet(a, b []query.Var) (both []query.Var) {
+	for _, v := range a {
+		if slices.Contains(b, v) {
+			both = append(both, v)
+		}
+	}
+	return both
+}
+
+// connected uses that a tree is a join tree when the sizes of its edges add up
+// to the total arity less the number of variables.
+func (b *brute) connected(edges [][2]int) bool {
+	sum := 0
+	all := map[query.Var]bool{}
+	for _, s := range b.schemas {
+		sum += len(s)
+		for _, v := range s {
+			all[v] = true
+		}
+	}
+	for _, e := range edges {
+		sum -= len(meet(b.schemas[e[0]], b.schemas[e[1]]))
+	}
+	return sum == len(all)
+}
+
+func (b *brute) roots(edges [][2]int) {
+	next := make([][]int, len(b.schemas))
+	for _, e := range edges {
+		next[e[0]] = append(next[e[0]], e[1])
+		next[e[1]] = append(next[e[1]], e[0])
+	}
+	for r := range b.schemas {
+		for _, t := range b.trees(r, -1, next) {
+			if b.connex(t) {
+				b.visit(t)
+			}
+		}
+	}
+}
+
+// trees returns the subtrees at alias p for all choices of chains.
+func (b *brute) trees(p, parent int, next [][]int) []*bruteTree {
+	var key []query.Var
+	if parent >= 0 {
+		key = meet(b.schemas[p], b.schemas[parent])
+	}
+	combos := [][]*bruteTree{nil} // choices of the subtrees of the children
+	for _, c := range next[p] {
+		if c == parent {
+			continue
+		}
+		var more [][]*bruteTree
+		for _, t := range b.trees(c, p, next) {
+			for _, done := range combos {
+				more = append(more, append(slices.Clone(done), t))
+			}
+		}
+		combos = more
+	}
+	var keys [][]query.Var
+	for _, c := range next[p] {
+		if c == parent {
+			continue
+		}
+		k := meet(b.schemas[p], b.schemas[c])
+		if len(meet(k, key)) == len(key) && !slices.ContainsFunc(keys, func(l []query.Var) bool { return slices.Equal(k, l) }) {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, func(a, b []query.Var) int { return cmp.Compare(len(a), len(b)) })
+	var out []*bruteTree
+	for set := range 1 << len(keys) {
+		var chain [][]query.Var
+		ok := true
+		for i, k := range keys {
+			if set&(1<<i) != 0 {
+				if n := len(chain); n > 0 {
+					ok = ok && len(chain[n-1]) < len(k) && len(meet(chain[n-1], k)) == len(chain[n-1])
+				}
+				chain = append(chain, k)
+			}
+		}
+		for _, children := range combos {
+			if ok {
+				out = append(out, b.lift(p, chain, children))
+			}
+		}
+	}
+	return out
+}
+
+func (b *brute) lift(p int, chain [][]query.Var, children []*bruteTree) *bruteTree {
+	own := &bruteTree{alias: p, schema: b.schemas[p]}
+	for _, c := range children {
+		if !slices.ContainsFunc(chain, func(k []query.Var) bool { return slices.Equal(k, meet(b.schemas[p], c.schema)) }) {
+			own.children = append(own.children, c)
+		}
+	}
+	top := own
+	for _, k := range slices.Backward(chain) {
+		g := &bruteTree{alias: -1, schema: k, children: []*bruteTree{top}}
+		for _, c := range children {
+			if slices.Equal(k, meet(b.schemas[p], c.schema)) {
+				g.children = append(g.children, c)
+			}
+		}
+		top = g
+	}
+	return top
+}
+
+// connex tells whether the nodes that are reached from the root over keys of
+// output variables hold all the output.
+func (b *brute) connex(root *bruteTree) bool {
+	held := map[query.Var]bool{}
+	var walk func(t *bruteTree)
+	walk = func(t *bruteTree) {
+		for _, v := range t.schema {
+			held[v] = true
+		}
+		for _, c := range t.children {
+			if !slices.ContainsFunc(meet(c.schema, t.schema), func(v query.Var) bool { return !b.out[v] }) {
+				walk(c)
+			}
+		}
+	}
+	walk(root)
+	for v := range b.out {
+		if !held[v] {
+			return false
+		}
+	}
+	return true
+}
+
+// measure counts what a Score counts, but for the index orders.
+func (t *bruteTree) measure(above int) Score {
+	s := Score{Nodes: 1}
+	down := above
+	if t.alias >= 0 {
+		s.SumDepth, s.Height = above, above+1
+		down++
+	}
+	for _, c := range t.children {
+		d := c.measure(down)
+		s.SumDepth += d.SumDepth
+		s.Height = max(s.Height, d.Height)
+		s.Nodes += d.Nodes
+	}
+	return s
+}
+
+// bruteBest returns the least score and the least height, ok false when there
+// is no tree.
+func bruteBest(schemas [][]query.Var, out []query.Var) (best Score, height int, ok bool) {
+	b := &brute{schemas: schemas, out: map[query.Var]bool{}}
+	for _, v := range out {
+		b.out[v] = true
+	}
+	b.visit = func(t *bruteTree) {
+		s := t.measure(0)
+		if !ok || s.compare(best) < 0 {
+			best = s
+		}
+		if !ok || s.Height < height {
+			height = s.Height
+		}
+		ok = true
+	}
+	b.run()
+	return best, height, ok
+}
