@@ -4,6 +4,7 @@ package text
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/query/rule"
@@ -22,9 +23,11 @@ func Parse(text string) (*query.Query, error) {
 	}
 	cur.SkipSpace("%#")
 	rest := cur.Rest()
-	n := 0
-	for n < len(rest) && 'a' <= rest[n]|0x20 && rest[n]|0x20 <= 'z' {
-		n++
+	n := strings.IndexFunc(rest, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	if n < 0 {
+		n = len(rest)
 	}
 	word := strings.ToUpper(rest[:n])
 	cur.Advance(n)
