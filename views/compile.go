@@ -105,6 +105,7 @@ func (c *compiler) derived(base *Relation, a *plan.Alias, consts []constCol) (*d
 	d.match = newMatch(a, c.p.Query.Atoms[a.Atom].Args, consts, c.r)
 	x := &Index{slot: c.s.takeSlot(), cols: ascending(d.arity)}
 	d.indexes, d.primary = []*Index{x}, x
+	c.q.made = append(c.q.made, use{&d.Relation, x})
 	base.derived = append(base.derived, d)
 	c.q.fed = append(c.q.fed, d)
 	space, root := c.s.at(base.indexes[0])
@@ -125,7 +126,11 @@ func (d *derived) same(a *plan.Alias, consts []constCol, unit bool) bool {
 
 // use takes a reference on the index of r ordered by the columns lead.
 func (c *compiler) use(r *Relation, lead []int) *Index {
+	n := len(r.indexes)
 	x := c.s.index(r, lead)
+	if len(r.indexes) > n {
+		c.q.made = append(c.q.made, use{r, x})
+	}
 	c.q.used = append(c.q.used, use{r, x})
 	return x
 }

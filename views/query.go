@@ -17,6 +17,7 @@ type Query struct {
 	unit  bool   // weights do not count: every answer has multiplicity 1
 	used  []use  // indexes to give back
 	own   []own  // tries of inner nodes
+	made  []use  // indexes that did not exist before, while it is being made
 	fed   []*derived
 	bases []*Relation
 }
@@ -73,27 +74,44 @@ type Resolver interface {
 
 // Register compiles a plan into views, fills them from the facts that are
 // there, and maintains them from then on. It belongs to the version under
-// construction and must be its only change. On error (ErrOverflow, ErrBudget)
-// the store is as before.
+// construction and must be its only change. check is called when all is ready.
+// On error (ErrOverflow, ErrBudget, that of check) the store is as before.
 //
 // Cost is that of sorting the facts of each relation for which a new order is
 // needed.
-func (s *Store) Register(p *plan.Plan, r Resolver) (*Query, error) {
+func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, error) {
 	s.begin()
 	q, err := s.compile(p, r)
 	if err == nil {
 		err = s.checkBudget()
 	}
+	if err == nil {
+		err = check()
+	}
 	if err != nil {
 		s.forget(q)
+		s.unmake(q)
 		s.restore()
 		return nil, err
 	}
+	q.made = nil
 	for _, rel := range q.bases {
 		s.trim(rel)
 	}
 	s.queries = append(s.queries, q)
 	return q, nil
+}
+
+// unmake takes back the slots and indexes that a query brought which is refused
+// in the end. Their blocks go with the version.
+func (s *Store) unmake(q *Query) {
+	for _, u := range q.made {
+		u.relation.indexes = slices.DeleteFunc(u.relation.indexes, func(x *Index) bool { return x == u.index })
+		s.free = append(s.free, u.index.slot)
+	}
+	for _, o := range q.own {
+		s.free = append(s.free, o.slot)
+	}
 }
 
 // Drop ends the maintenance of q and gives its memory back. It belongs to the

@@ -321,13 +321,16 @@ func (s *Store) begin() {
 	s.saved = s.before
 }
 
-// Seal ends the version under construction: dst becomes a copy of its roots.
-func (s *Store) Seal(dst []uint64) (roots []uint64, space trie.Space) {
-	roots = append(dst[:0], s.roots...)
-	space = s.arena.Space()
+// Copy appends the roots of the version under construction to dst[:0] and
+// returns them with the space that they are read through.
+func (s *Store) Copy(dst []uint64) (roots []uint64, space trie.Space) {
+	return append(dst[:0], s.roots...), s.arena.Space()
+}
+
+// Seal ends the version under construction and starts the next one.
+func (s *Store) Seal() {
 	s.before = nil
 	s.arena.Seal(s.arena.Version() + 1)
-	return roots, space
 }
 
 // Collect gives back what no reader can reach.

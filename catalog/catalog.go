@@ -1,0 +1,150 @@
+// Package catalog holds what a store knows by name: its relations with their
+// arities, and its registered queries with their texts and plans.
+//
+// A Catalog is immutable. Adding to it gives a new one that shares what is the
+// same, so that every root vector keeps the catalog of its epoch.
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/query"
+	"github.com/triegs/triegs/query/plan"
+	"github.com/triegs/triegs/query/text"
+)
+
+// Relation is a base relation. Its number is its place in the list.
+type Relation struct {
+	Name  string
+	Arity int
+}
+
+// Query is a registered query.
+type Query struct {
+	Name  string
+	Text  string
+	Set   bool // set mode asked for by a query option
+	Dist  bool // distinct answers asked for by a query option
+	Epoch uint64
+	Plan  *plan.Plan
+}
+
+// Catalog lists relations and queries.
+type Catalog struct {
+	relations []Relation
+	number    map[string]int
+	queries   map[string]*Query
+}
+
+// Empty has nothing in it.
+var Empty = &Catalog{}
+
+// Relations lists the relations by number. The list must not be changed.
+func (c *Catalog) Relations() []Relation { return c.relations }
+
+// Relation finds a relation by name.
+func (c *Catalog) Relation(name string) (number int, r Relation, ok bool) {
+	i, ok := c.number[name]
+	if !ok {
+		return 0, Relation{}, false
+	}
+	return i, c.relations[i], true
+}
+
+// WithRelation adds a relation, whose number is the next one. Cost is linear in
+// the number of relations.
+func (c *Catalog) WithRelation(r Relation) *Catalog {
+	d := *c
+	d.relations = append(slices.Clip(c.relations), r)
+	d.number = maps.Clone(c.number)
+	if d.number == nil {
+		d.number = make(map[string]int)
+	}
+	d.number[r.Name] = len(d.relations) - 1
+	return &d
+}
+
+// Query finds a registered query, or fails with ErrNoSuchQuery.
+func (c *Catalog) Query(name string) (*Query, error) {
+	if q, ok := c.queries[name]; ok {
+		return q, nil
+	}
+	return nil, fmt.Errorf("%w: %q", errs.ErrNoSuchQuery, name)
+}
+
+// Queries lists the registered queries by name.
+func (c *Catalog) Queries() []*Query {
+	return slices.SortedFunc(maps.Values(c.queries), func(a, b *Query) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+}
+
+// QueryCount is the number of registered queries.
+func (c *Catalog) QueryCount() int { return len(c.queries) }
+
+// WithQuery adds a query. Its name must be free.
+func (c *Catalog) WithQuery(q *Query) *Catalog {
+	d := *c
+	d.queries = maps.Clone(c.queries)
+	if d.queries == nil {
+		d.queries = make(map[string]*Query)
+	}
+	d.queries[q.Name] = q
+	return &d
+}
+
+// WithoutQuery takes a query out.
+func (c *Catalog) WithoutQuery(name string) *Catalog {
+	d := *c
+	d.queries = maps.Clone(c.queries)
+	delete(d.queries, name)
+	return &d
+}
+
+// Compile reads a query text and plans it. The options set and distinct are
+// added to what the text says. Errors match ErrSyntax, ErrArity or
+// ErrUnsupported and carry line:column.
+func Compile(source string, set, distinct bool) (*plan.Plan, error) {
+	q, err := Parse(source, set, distinct)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Compile(q)
+}
+
+// Parse reads a query text without planning it.
+func Parse(source string, set, distinct bool) (*query.Query, error) {
+	q, err := text.Parse(source)
+	if err != nil || !set && !distinct {
+		return q, err
+	}
+	with := *q
+	with.Set = q.Set || set
+	with.Distinct = q.Distinct || distinct
+	return &with, nil
+}
+
+// CheckArities compares the relations that a plan names with those of the
+// catalog and returns the ones that are not there yet, each once.
+func (c *Catalog) CheckArities(p *plan.Plan) (missing []Relation, err error) {
+	for i := range p.Aliases {
+		a := &p.Aliases[i]
+		_, r, ok := c.Relation(a.Relation)
+		want := Relation{a.Relation, a.Arity}
+		switch {
+		case !ok && !slices.Contains(missing, want):
+			missing = append(missing, want)
+		case ok && r.Arity != a.Arity:
+			pos := p.Query.Atoms[a.Atom].Pos
+			return nil, fmt.Errorf("%d:%d: %w: relation %s has %d columns, not %d",
+				pos.Line, pos.Col, errs.ErrArity, a.Relation, r.Arity, a.Arity)
+		}
+	}
+	return missing, nil
+}

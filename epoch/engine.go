@@ -1,0 +1,509 @@
+package epoch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/triegs/triegs/catalog"
+	"github.com/triegs/triegs/dict"
+	"github.com/triegs/triegs/epoch/record"
+	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/internal/invariant"
+	"github.com/triegs/triegs/internal/term"
+	"github.com/triegs/triegs/mvcc"
+	"github.com/triegs/triegs/rootvec"
+	"github.com/triegs/triegs/views"
+	"github.com/triegs/triegs/window"
+)
+
+// Log takes the records of epochs. epoch/wal implements it on disk.
+type Log interface {
+	// Enqueue appends a record and calls done, in the order of the calls, when
+	// it is as durable as the mode promises. The payload is copied.
+	Enqueue(payload []byte, done func(err error)) error
+}
+
+// Schema is the catalog of an epoch with what the views know of it. It is
+// immutable and stands in the root vector.
+type Schema struct {
+	*catalog.Catalog
+	Views   map[string]*views.Query
+	Indexes [][]views.PinnedIndex // by relation
+}
+
+// Engine is the writer of a store with its state. One goroutine at a time is
+// between Begin and the end of the epoch; readers use Current.
+type Engine struct {
+	// Current is the published state.
+	Current rootvec.Current
+
+	mu      sync.Mutex // held from Begin to Commit or Rollback
+	dict    *dict.Dict
+	facts   *window.Store
+	views   *views.Store
+	schema  *Schema
+	tags    []rootvec.Relation // by relation, for digests
+	sources map[string]rootvec.Source
+	digest  rootvec.Digest
+	last    uint64 // the last applied epoch
+	time    int64
+	log     Log // nil: in memory, or replaying
+
+	rec     record.Record // the epoch under construction
+	words   []uint64      // memory of the tuples of rec
+	buf     []byte        // memory of its encoding
+	applied uint64        // events of the epoch under construction
+	marks   marks         // where to go back to
+	pins    []mvcc.Version
+	hasher  rootvec.Hasher
+	expect  *rootvec.Digest // of the record that is being replayed
+
+	failed  atomic.Pointer[error] // why nothing is applied any more
+	waiting struct {
+		sync.Mutex
+		next chan struct{} // closed at the next publication
+	}
+
+	counters
+}
+
+type marks struct {
+	terms     uint64
+	relations int
+	schema    *Schema
+	sources   map[string]rootvec.Source
+}
+
+// counters are read while epochs go on.
+type counters struct {
+	events, refused, ignored, skipped atomic.Uint64
+}
+
+// New makes an engine with an empty state, published as epoch 0. It logs
+// nothing until Logged is called. Budget bounds the bytes of the tries, 0 means
+// no bound.
+func New(budget int64) *Engine {
+	e := &Engine{
+		dict:   dict.New(),
+		facts:  window.NewStore(),
+		views:  views.NewStore(1, budget),
+		schema: &Schema{Catalog: catalog.Empty},
+		time:   minTime,
+	}
+	v := e.Current.Fresh()
+	*v = rootvec.Vector{Time: minTime, Catalog: e.schema}
+	e.Current.Publish(v)
+	return e
+}
+
+// minTime is before every event: the logical time of the empty store.
+const minTime = -1 << 63
+
+// Logged makes the engine log every epoch from now on.
+func (e *Engine) Logged(l Log) { e.log = l }
+
+// Dict is the dictionary. Only the holder of the epoch may intern.
+func (e *Engine) Dict() *dict.Dict { return e.dict }
+
+// Last is the last applied epoch. The epoch must be held.
+func (e *Engine) Last() uint64 { return e.last }
+
+// Time is the logical time of the last applied epoch. The epoch must be held.
+func (e *Engine) Time() int64 { return e.time }
+
+// Source is the position of a source after the last applied epoch and what the
+// epoch under construction has changed. The epoch must be held.
+func (e *Engine) Source(name string) (rootvec.Source, bool) {
+	s, ok := e.sources[name]
+	return s, ok
+}
+
+// Schema is that of the epoch under construction, which must be held.
+func (e *Engine) Schema() *Schema { return e.schema }
+
+// Err is why nothing is applied any more, nil while all is well.
+func (e *Engine) Err() error {
+	if p := e.failed.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Fail ends the writing: every later Begin returns err. The first call counts.
+func (e *Engine) Fail(err error) {
+	if e.failed.CompareAndSwap(nil, &err) {
+		e.wake()
+	}
+}
+
+// Begin starts an epoch. On success the caller holds it until Commit or
+// Rollback.
+func (e *Engine) Begin() error {
+	e.mu.Lock()
+	if err := e.Err(); err != nil {
+		e.mu.Unlock()
+		return err
+	}
+	e.marks = marks{e.dict.Len(), len(e.schema.Relations()), e.schema, e.sources}
+	rec := &e.rec
+	*rec = record.Record{
+		Terms:     keep(rec.Terms),
+		Relations: keep(rec.Relations),
+		Events:    keep(rec.Events),
+		Sources:   keep(rec.Sources),
+	}
+	e.words, e.applied = keep(e.words), 0
+	e.facts.Begin()
+	return nil
+}
+
+// keep empties a slice for the next epoch, and lets go of one that a bulk epoch
+// has blown up.
+func keep[T any](s []T) []T {
+	if cap(s) > 1<<17 {
+		return nil
+	}
+	return s[:0]
+}
+
+// Rollback drops the epoch under construction and everything it brought.
+func (e *Engine) Rollback() {
+	e.rollback()
+	e.refused.Add(1)
+	e.mu.Unlock()
+}
+
+// Leave ends an epoch that turned out to bring nothing, without a trace.
+func (e *Engine) Leave() {
+	e.rollback()
+	e.mu.Unlock()
+}
+
+func (e *Engine) rollback() {
+	e.facts.Rollback()
+	e.views.Abort()
+	if n := e.marks.relations; n < len(e.schema.Relations()) {
+		e.facts.RemoveRelations(uint32(n))
+		e.views.RemoveRelations(n)
+		e.tags = e.tags[:n]
+	}
+	e.schema, e.sources = e.marks.schema, e.marks.sources
+	e.dict.Truncate(e.marks.terms)
+}
+
+// Intern returns the id of a term, which travels in the record if it is new.
+func (e *Engine) Intern(t term.Term) (uint64, error) {
+	before := e.dict.Len()
+	id := e.dict.Intern(t)
+	if id == 0 {
+		return 0, fmt.Errorf("interning a term: %w", cause(dict.Check(t)))
+	}
+	if id > before {
+		e.rec.Terms = append(e.rec.Terms, t)
+	}
+	return id, nil
+}
+
+// cause is err, or that the dictionary is full if the term itself is fine.
+func cause(err error) error {
+	if err == nil {
+		return fmt.Errorf("%w: the dictionary is full", errs.ErrBudget)
+	}
+	return err
+}
+
+// Relation returns the number of a relation, making it if it is new. Another
+// arity than that of its first use is ErrArity.
+func (e *Engine) Relation(name string, arity int) (uint32, error) {
+	if i, r, ok := e.schema.Relation(name); ok {
+		if r.Arity != arity {
+			return 0, fmt.Errorf("%w: relation %s has %d columns, not %d", errs.ErrArity, name, r.Arity, arity)
+		}
+		return uint32(i), nil
+	}
+	if arity < 1 || arity > MaxArity {
+		return 0, fmt.Errorf("%w: relation %s would have %d columns; there are 1 to %d", errs.ErrArity, name, arity, MaxArity)
+	}
+	e.addRelation(catalog.Relation{Name: name, Arity: arity})
+	return uint32(len(e.schema.Relations()) - 1), nil
+}
+
+// MaxArity is the largest number of columns of a relation.
+const MaxArity = 255
+
+func (e *Engine) addRelation(r catalog.Relation) {
+	e.facts.AddRelation(r.Arity)
+	e.views.AddRelation(r.Arity)
+	e.tags = append(e.tags, rootvec.NewRelation(r.Name, r.Arity))
+	e.rec.Relations = append(e.rec.Relations, record.Relation{Name: r.Name, Arity: r.Arity})
+	e.setCatalog(e.schema.Catalog.WithRelation(r), e.schema.Views)
+}
+
+// setCatalog replaces the schema. The indexes are filled in by Commit.
+func (e *Engine) setCatalog(c *catalog.Catalog, q map[string]*views.Query) {
+	e.schema = &Schema{Catalog: c, Views: q}
+}
+
+// Words returns room for n ids that stays valid until the end of the epoch.
+func (e *Engine) Words(n int) []uint64 {
+	if len(e.words)+n > cap(e.words) {
+		e.words = make([]uint64, 0, max(1024, 2*cap(e.words), n))
+	}
+	at := len(e.words)
+	e.words = e.words[:at+n]
+	return e.words[at : at+n : at+n]
+}
+
+// Operations of an event, as they stand in the log.
+const (
+	OpInsert = iota
+	OpDelete
+)
+
+// Event applies one event to the live contributions and adds it to the record.
+// An error leaves the event out; the epoch may go on or be rolled back.
+func (e *Engine) Event(ev record.Event) error {
+	var err error
+	switch {
+	case ev.Op == OpInsert:
+		err = e.facts.Insert(ev.Relation, ev.Tuple, ev.Time, ev.Value, ev.ID)
+	case ev.ID != "":
+		err = e.facts.DeleteID(ev.ID, ev.Relation, ev.Tuple)
+	default:
+		err = e.facts.Delete(ev.Relation, ev.Tuple, ev.Value)
+	}
+	if err == nil {
+		e.applied++
+		if e.log != nil {
+			e.rec.Events = append(e.rec.Events, ev)
+		}
+	}
+	return err
+}
+
+// Ignore counts an event that was left out because it had nothing to retract.
+func (e *Engine) Ignore() { e.ignored.Add(1) }
+
+// Skip counts events that a source sent again.
+func (e *Engine) Skip(n uint64) { e.skipped.Add(n) }
+
+// Move sets the position of a source in the epoch under construction.
+func (e *Engine) Move(name string, s rootvec.Source) {
+	next := make(map[string]rootvec.Source, len(e.sources)+1)
+	for k, v := range e.sources {
+		next[k] = v
+	}
+	next[name] = s
+	e.sources = next
+	e.rec.Sources = append(e.rec.Sources, record.Source{Name: name, Incarnation: s.Incarnation, Next: s.Next, Skipped: s.Skipped})
+}
+
+// Ticket is an epoch on its way to publication.
+type Ticket struct {
+	Epoch uint64
+	done  chan error
+}
+
+// Wait returns when the epoch is published, or with the error that keeps it
+// from being so. When ctx ends first, the error says that the epoch stands.
+func (t Ticket) Wait(ctx context.Context) error {
+	if t.done == nil {
+		return nil
+	}
+	select {
+	case err := <-t.done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-t.done:
+		return err
+	default:
+		return fmt.Errorf("epoch %d is applied and logged, waiting for its sync ended early: %w", t.Epoch, ctx.Err())
+	}
+}
+
+// Commit ends the epoch under construction: it goes through the views, into the
+// log, and is published when it is durable. On error (ErrOverflow, ErrBudget,
+// ctx's, ErrReadOnly) the epoch is rolled back. In all cases the epoch is no
+// longer held.
+func (e *Engine) Commit(ctx context.Context, kind record.Kind, time int64) (Ticket, error) {
+	t, err := e.commit(ctx, kind, time)
+	if err != nil {
+		e.Rollback()
+		return Ticket{}, err
+	}
+	e.mu.Unlock()
+	return t, nil
+}
+
+func (e *Engine) commit(ctx context.Context, kind record.Kind, time int64) (Ticket, error) {
+	e.complete(kind, time)
+	if e.last >= maxEpoch {
+		return Ticket{}, fmt.Errorf("%w: epoch numbers end at %d", errs.ErrBudget, uint64(maxEpoch))
+	}
+	e.collect()
+	digest := e.change()
+	if e.expect != nil && *e.expect != digest {
+		return Ticket{}, fmt.Errorf("%w: the content digest is %v, the log says %v", errs.ErrCorrupt, digest, *e.expect)
+	}
+	if len(e.facts.Touched()) > 0 {
+		if err := e.views.Apply(); err != nil {
+			return Ticket{}, err
+		}
+		invariant.Yield()
+		if err := ctx.Err(); err != nil {
+			return Ticket{}, err
+		}
+	}
+	e.rec.Digest = digest
+	return e.finish(kind, digest)
+}
+
+// maxEpoch is what the headers of trie blocks can hold.
+const maxEpoch = 1<<40 - 2
+
+// complete fills in what the record says of itself.
+func (e *Engine) complete(kind record.Kind, time int64) {
+	e.rec.Kind = kind
+	e.rec.Epoch = e.last + 1
+	e.rec.Time = max(time, e.time)
+	if len(e.rec.Terms) > 0 {
+		e.rec.FirstTerm = e.marks.terms + 1
+	}
+	if len(e.rec.Relations) > 0 {
+		e.rec.FirstRelation = uint32(e.marks.relations)
+	}
+	if e.schema != e.marks.schema || e.schema.Indexes == nil {
+		e.schema.Indexes = make([][]views.PinnedIndex, len(e.schema.Relations()))
+		for i := range e.schema.Indexes {
+			e.schema.Indexes[i] = e.views.Indexes(i)
+		}
+	}
+}
+
+// change hands the net changes of facts to the views and returns the digest
+// that follows from them.
+func (e *Engine) change() rootvec.Digest {
+	digest := e.digest
+	for _, rel := range e.facts.Touched() {
+		for c := e.facts.Changes(rel); c.Next(); {
+			tuple, before, after := c.Tuple(), c.Old(), c.New()
+			e.views.Change(int(rel), tuple, before, after)
+			e.hasher.Fact(e.tags[rel], len(tuple))
+			for i, id := range tuple {
+				a, b := e.dict.Hash(id)
+				e.hasher.Column(i, a, b)
+			}
+			e.hasher.Move(&digest, before, after)
+		}
+	}
+	return digest
+}
+
+// finish logs the epoch and makes it the last applied one.
+func (e *Engine) finish(kind record.Kind, digest rootvec.Digest) (Ticket, error) {
+	v := e.Current.Fresh()
+	*v = rootvec.Vector{
+		Epoch: e.rec.Epoch, Time: e.rec.Time, Roots: v.Roots, Terms: e.dict.Len(),
+		Sources: e.sources, Catalog: e.schema, Digest: digest,
+	}
+	v.Roots, v.Space = e.views.Copy(v.Roots)
+	t := Ticket{Epoch: v.Epoch}
+	if e.log != nil {
+		t.done = make(chan error, 1)
+		e.buf = e.rec.Append(e.buf[:0])
+		if err := e.log.Enqueue(e.buf, func(err error) { t.done <- e.settle(v, err) }); err != nil {
+			e.Current.Discard(v)
+			if errors.Is(err, errs.ErrReadOnly) || kind == record.Register || kind == record.Drop {
+				// The tries of a query that comes or goes are not put back, so
+				// nothing may be built on them; readers are not concerned.
+				e.Fail(err)
+			}
+			return Ticket{}, err
+		}
+		if cap(e.buf) > 4<<20 {
+			e.buf = nil
+		}
+	}
+	e.facts.Commit()
+	e.views.Seal()
+	e.last, e.time, e.digest = v.Epoch, v.Time, digest
+	e.events.Add(e.applied)
+	if e.log == nil {
+		e.publish(v)
+	}
+	return t, nil
+}
+
+// settle publishes an epoch that the log has taken, or ends the writing if it
+// has not.
+func (e *Engine) settle(v *rootvec.Vector, err error) error {
+	if err != nil {
+		e.Fail(err)
+		return err
+	}
+	e.publish(v)
+	return nil
+}
+
+func (e *Engine) publish(v *rootvec.Vector) {
+	invariant.Yield()
+	e.Current.Publish(v)
+	invariant.Yield()
+	e.wake()
+}
+
+// wake lets everybody look who waits for a publication.
+func (e *Engine) wake() {
+	e.waiting.Lock()
+	defer e.waiting.Unlock()
+	if e.waiting.next != nil {
+		close(e.waiting.next)
+		e.waiting.next = nil
+	}
+}
+
+// WaitFor returns when the epoch is published, or with ctx's error, or with the
+// error that has ended the writing.
+func (e *Engine) WaitFor(ctx context.Context, epoch uint64) error {
+	for {
+		e.waiting.Lock()
+		if e.waiting.next == nil {
+			e.waiting.next = make(chan struct{})
+		}
+		next := e.waiting.next
+		e.waiting.Unlock()
+		// The channel was there before this look, so no publication is missed.
+		if e.Current.Epoch() >= epoch {
+			return nil
+		}
+		if err := e.Err(); err != nil {
+			return err
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// collect gives back the blocks that no reader can reach.
+func (e *Engine) collect() {
+	published, pins := e.Current.Pinned(e.pins[:0])
+	e.pins = pins
+	e.views.Collect(published, pins)
+}
+
+// TryCollect gives back what released pins have kept, unless a writer is busy,
+// which will do it in its next epoch.
+func (e *Engine) TryCollect() {
+	if e.mu.TryLock() {
+		e.collect()
+		e.mu.Unlock()
+	}
+}

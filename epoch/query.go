@@ -1,0 +1,166 @@
+package epoch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/triegs/triegs/catalog"
+	"github.com/triegs/triegs/epoch/record"
+	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/internal/term"
+	"github.com/triegs/triegs/query/plan"
+	"github.com/triegs/triegs/rootvec"
+	"github.com/triegs/triegs/views"
+)
+
+// resolver gives a plan that is being registered the numbers of its relations
+// and the ids of its constants.
+type resolver struct {
+	e      *Engine
+	consts map[term.Term]uint64
+}
+
+func (r resolver) Term(id uint64) term.Term { return r.e.dict.Term(id) }
+
+func (r resolver) TermID(t term.Term) uint64 { return r.consts[t] }
+
+func (r resolver) RelationNumber(name string) int {
+	i, _, _ := r.e.schema.Relation(name)
+	return i
+}
+
+// Register adds a query, filled from the facts that are there. The epoch must
+// be held; Commit it with kind Register. On error the caller must roll back.
+// The context is looked at before the filling and after it.
+func (e *Engine) Register(ctx context.Context, q *catalog.Query) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if _, err := e.schema.Query(q.Name); err == nil {
+		return fmt.Errorf("%w: %q", errs.ErrQueryExists, q.Name)
+	}
+	missing, err := e.schema.CheckArities(q.Plan)
+	if err != nil {
+		return err
+	}
+	for _, r := range missing {
+		if _, err := e.Relation(r.Name, r.Arity); err != nil {
+			return err
+		}
+	}
+	r := resolver{e, make(map[term.Term]uint64)}
+	for i := range q.Plan.Aliases {
+		for _, k := range q.Plan.Aliases[i].Consts {
+			if r.consts[k.Term], err = e.Intern(k.Term); err != nil {
+				return err
+			}
+		}
+	}
+	v, err := e.views.Register(q.Plan, r, ctx.Err)
+	if err != nil {
+		return err
+	}
+	q.Epoch = e.last + 1
+	all := maps.Clone(e.schema.Views)
+	if all == nil {
+		all = make(map[string]*views.Query)
+	}
+	all[q.Name] = v
+	e.setCatalog(e.schema.Catalog.WithQuery(q), all)
+	e.rec.Query = &record.Query{Name: q.Name, Text: q.Text, Set: q.Set, Distinct: q.Dist}
+	return nil
+}
+
+// Drop takes a query out. The epoch must be held; Commit it with kind Drop.
+func (e *Engine) Drop(name string) error {
+	if _, err := e.schema.Query(name); err != nil {
+		return err
+	}
+	e.views.Drop(e.schema.Views[name])
+	all := maps.Clone(e.schema.Views)
+	delete(all, name)
+	e.setCatalog(e.schema.Catalog.WithoutQuery(name), all)
+	e.rec.Query = &record.Query{Name: name}
+	return nil
+}
+
+// Replay applies a record that the log has kept, in the same way in which it
+// was applied first, publishes it, and compares the digest. What does not fit
+// is ErrCorrupt: the log is not one that this code has written.
+func (e *Engine) Replay(ctx context.Context, rec *record.Record) error {
+	if err := e.Begin(); err != nil {
+		return err
+	}
+	if err := e.redo(ctx, rec); err != nil {
+		e.Rollback()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w: replaying epoch %d: %w", errs.ErrCorrupt, rec.Epoch, err)
+	}
+	expect := rootvec.Digest(rec.Digest)
+	e.expect = &expect
+	_, err := e.Commit(ctx, rec.Kind, rec.Time)
+	e.expect = nil
+	if err != nil {
+		return fmt.Errorf("replaying epoch %d: %w", rec.Epoch, err)
+	}
+	return nil
+}
+
+func (e *Engine) redo(ctx context.Context, rec *record.Record) error {
+	if rec.Epoch != e.last+1 {
+		return fmt.Errorf("epoch %d follows %d", rec.Epoch, e.last)
+	}
+	for i, t := range rec.Terms {
+		if id, err := e.Intern(t); err != nil || id != rec.FirstTerm+uint64(i) {
+			return fmt.Errorf("term %v has id %d, not %d (%v)", t, id, rec.FirstTerm+uint64(i), err)
+		}
+	}
+	for i, r := range rec.Relations {
+		if n, err := e.Relation(r.Name, r.Arity); err != nil || n != rec.FirstRelation+uint32(i) {
+			return fmt.Errorf("relation %s has number %d, not %d (%v)", r.Name, n, rec.FirstRelation+uint32(i), err)
+		}
+	}
+	if err := e.redoEvents(rec); err != nil {
+		return err
+	}
+	for _, s := range rec.Sources {
+		e.Move(s.Name, rootvec.Source{Incarnation: s.Incarnation, Next: s.Next, Skipped: s.Skipped})
+	}
+	return e.redoQuery(ctx, rec)
+}
+
+func (e *Engine) redoEvents(rec *record.Record) error {
+	for i, ev := range rec.Events {
+		if int(ev.Relation) >= len(e.schema.Relations()) || ev.Op > OpDelete {
+			return fmt.Errorf("event %d: relation %d, operation %d", i, ev.Relation, ev.Op)
+		}
+		known := e.dict.Len()
+		for _, id := range append([]uint64{ev.Value}, ev.Tuple...) {
+			if id > known {
+				return fmt.Errorf("event %d: term %d of %d", i, id, known)
+			}
+		}
+		if err := e.Event(ev); err != nil {
+			return fmt.Errorf("event %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) redoQuery(ctx context.Context, rec *record.Record) error {
+	switch {
+	case rec.Kind == record.Drop && rec.Query != nil:
+		return e.Drop(rec.Query.Name)
+	case rec.Kind == record.Register && rec.Query != nil:
+		var p *plan.Plan
+		p, err := catalog.Compile(rec.Query.Text, rec.Query.Set, rec.Query.Distinct)
+		if err != nil {
+			return err
+		}
+		return e.Register(ctx, &catalog.Query{Name: rec.Query.Name, Text: rec.Query.Text, Set: rec.Query.Set, Dist: rec.Query.Distinct, Plan: p})
+	}
+	return nil
+}
