@@ -83,7 +83,7 @@ func alive(pid int) bool {
 	if err != nil {
 		return false
 	}
-	err = p.Signal(syscall.Signal(0))
+	err = errors.Join(p.Signal(syscall.Signal(0)), p.Release()) // it may hold a descriptor
 	return !errors.Is(err, os.ErrProcessDone)
 }
 

@@ -23,6 +23,7 @@ type Log struct {
 	id       StoreID
 	mode     Mode
 	interval time.Duration
+	bound    int // of the bytes in the queue
 	readOnly bool
 	lock     *flock.Flock
 
@@ -99,7 +100,7 @@ func newReadOnly(op *opening, sc scanned) *Log {
 func newLog(op *opening, sc scanned, dev Device, n *note) *Log {
 	l := &Log{
 		dir: op.dir, logDir: filepath.Join(op.dir, logName), id: op.id, lock: op.lock,
-		mode: op.o.Mode, interval: op.o.Interval, dev: dev, note: n, named: true, ackedOut: sc.last,
+		mode: op.o.Mode, interval: op.o.Interval, bound: op.o.queue, dev: dev, note: n, named: true, ackedOut: sc.last,
 		last: sc.last, wake: make(chan struct{}, 1), finished: make(chan struct{}), freed: make(chan struct{}),
 	}
 	l.room.L = &l.mu
@@ -133,7 +134,7 @@ func (l *Log) Enqueue(payload []byte, done func(err error)) error {
 	size := len(payload) + frameOverhead
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.err == nil && !l.closing && len(l.queue.slab) > 0 && len(l.queue.slab)+size > queueBytes {
+	for l.err == nil && !l.closing && len(l.queue.slab) > 0 && len(l.queue.slab)+size > l.bound {
 		l.room.Wait()
 	}
 	if err := l.refusalLocked(); err != nil {

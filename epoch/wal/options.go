@@ -68,6 +68,8 @@ type Options struct {
 	// step, when not nil, is called before each change that Open makes on
 	// disk; an error stops Open there, as a crash would.
 	step func(what string) error
+	// queue is the bound of the waiting frames in bytes; 0 means queueBytes.
+	queue int
 }
 
 // withDefaults checks o and fills in the defaults. All complaints are
@@ -91,6 +93,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.LockWait == 0 {
 		o.LockWait = DefaultLockWait
+	}
+	if o.queue == 0 {
+		o.queue = queueBytes
 	}
 	if o.step == nil {
 		o.step = func(string) error { return nil }
