@@ -6,8 +6,9 @@ import (
 )
 
 // Class tells which structural classes a query is in. All flags are decided on
-// their own; the classes nest as q-hierarchical < strong-connex < free-connex <
-// acyclic, and full and acyclic < strong-connex.
+// their own. Every q-hierarchical query is strong-connex, every strong-connex one
+// free-connex, every free-connex one acyclic; what is full and acyclic is
+// strong-connex.
 type Class struct {
 	// Acyclic: the atoms have a join tree.
 	Acyclic bool `json:"acyclic"`
@@ -87,19 +88,19 @@ type Analysis struct {
 
 // Analyze decides the classes of the query with the given atoms, each a list of
 // variables (non-negative integers, which may repeat), and output variables. An
-// output variable of no atom is taken for an atom-less one and plays no part.
+// output variable that is in no atom is ignored.
 //
 // The decisions are those of Graham, Yu and Ozsoyoglu (acyclic), of the
 // two-stage form of the same reduction (free-connex), of Berkholz, Keppeler and
 // Schweikardt (q-hierarchical) and of Wang and Hu (strong-connex and its
 // cores).
 //
-// Cost, for m atoms, n variables and total arity s: the hierarchical tests take
-// O(m/64) for each pair of variables of one atom, the reductions O(n/64) for
-// each pair of atoms that share a variable in the worst case and O(s n/64) in
-// ordinary ones. The search for the path of a query that is not free-connex
-// takes O(n s) once more, and a cycle is made minimal only when it has up to
-// 256 variables.
+// Cost, for m atoms, n variables and total arity s, in time; space is O(m n/64).
+// The hierarchical tests take O(m/64) for each pair of variables that meet in an
+// atom. A reduction takes at most O(n/64) for each vertex that is dropped and
+// each atom that shares the rarest variable of its edge. A query that is not
+// free-connex costs up to O(n s) more for its path, a cyclic one up to 256
+// reductions more for its cycle.
 func Analyze(atoms [][]int, out []int) Analysis {
 	q := normalise(atoms, out)
 	var a Analysis

@@ -315,6 +315,30 @@ func TestRandom(t *testing.T) {
 	}
 }
 
+// wide makes a ring of n atoms, each with 200 variables more.
+func wide(n int) [][]int {
+	atoms := make([][]int, n)
+	for i := range atoms {
+		atoms[i] = []int{1000 + i, 1000 + (i+1)%n}
+		for j := range 200 {
+			atoms[i] = append(atoms[i], 2000+200*i+j)
+		}
+	}
+	return atoms
+}
+
+// wideOut makes all of wide output, but for the link of its last two atoms.
+func wideOut(n int) (out []int) {
+	for _, a := range wide(n) {
+		for _, v := range a {
+			if v != 1000+n-2 {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}
+
 // TestLarge shows that hundreds of atoms over more than 64 variables are
 // decided in far less than exponential time.
 func TestLarge(t *testing.T) {
@@ -343,6 +367,10 @@ func TestLarge(t *testing.T) {
 		{ring, all, "cyclic", m},
 		{ring[:200:200], all, "full acyclic", 0},
 		{append(slices.Clone(path), []int{m, m - 200}), all, "cyclic", 201},
+		// Wide atoms: 60 in a ring, each with 200 variables of its own, and the
+		// same without the last one, not free-connex far from the front.
+		{wide(60), nil, "cyclic", 60},
+		{wide(60)[:59], wideOut(60), "acyclic, not free-connex", 2},
 	} {
 		a := Analyze(tc.atoms, tc.out)
 		got := 0

@@ -173,53 +173,69 @@ func ringStep(g *graph, at, last, start int, closing bool) (atom, next int) {
 // when it is not free-connex (Bagan, Durand and Grandjean, CSL 2007). The
 // search runs from each output variable in turn and never passes through one.
 func (q *problem) freePath() *Core {
-	for x := range q.nv {
-		if !q.out[x] {
+	w := &walk{
+		from: make([]int, q.nv), via: make([]int, q.nv), dist: make([]int, q.nv),
+		met: make([]int, q.nv), spent: make([]int, len(q.edges)),
+	}
+	for x, out := range q.out {
+		if !out {
 			continue
 		}
-		if c := q.freePathFrom(x); c != nil {
-			return c
+		if z := q.walkFrom(x, w); z >= 0 {
+			return q.pathTo(z, x, w)
 		}
 	}
 	return nil
 }
 
-func (q *problem) freePathFrom(x int) *Core {
-	from := make([]int, q.nv) // the variable before
-	via := make([]int, q.nv)  // the atom that holds both
-	dist := make([]int, q.nv) // 0 is unseen, x has 1
-	seen := make([]bool, len(q.edges))
-	dist[x] = 1
-	for queue := []int{x}; len(queue) > 0; queue = queue[1:] {
-		v := queue[0]
+// walk is the state of one breadth-first search after another. What an earlier
+// search has written is told by its number, so nothing is cleared.
+type walk struct {
+	number int
+	met    []int // by variable: the last search that met it
+	spent  []int // by atom: the last search that went through it
+	from   []int // the variable before
+	via    []int // the atom that holds both
+	dist   []int // steps from the start
+	queue  []int
+}
+
+// walkFrom returns the output variable nearest to x, through variables that are
+// not output, that is in no atom with x, or -1.
+func (q *problem) walkFrom(x int, w *walk) int {
+	w.number++
+	w.met[x], w.dist[x] = w.number, 0
+	w.queue = append(w.queue[:0], x)
+	for i := 0; i < len(w.queue); i++ {
+		v := w.queue[i]
 		if q.out[v] && v != x {
-			if dist[v] > 2 {
-				return q.pathTo(v, x, from, via)
+			if w.dist[v] > 1 {
+				return v
 			}
 			continue
 		}
 		for _, e := range q.occ[v] {
-			if seen[e] {
+			if w.spent[e] == w.number {
 				continue
 			}
 			// All of e is at most one step from v, so e is spent.
-			seen[e] = true
-			for _, w := range q.edges[e] {
-				if dist[w] == 0 {
-					dist[w], from[w], via[w] = dist[v]+1, v, e
-					queue = append(queue, w)
+			w.spent[e] = w.number
+			for _, u := range q.edges[e] {
+				if w.met[u] != w.number {
+					w.met[u], w.dist[u], w.from[u], w.via[u] = w.number, w.dist[v]+1, v, e
+					w.queue = append(w.queue, u)
 				}
 			}
 		}
 	}
-	return nil
+	return -1
 }
 
-func (q *problem) pathTo(z, x int, from, via []int) *Core {
+func (q *problem) pathTo(z, x int, w *walk) *Core {
 	c := &Core{Kind: FreePathCore, Vars: []int{z}}
-	for v := z; v != x; v = from[v] {
-		c.Vars = append(c.Vars, from[v])
-		c.Atoms = append(c.Atoms, via[v])
+	for v := z; v != x; v = w.from[v] {
+		c.Vars = append(c.Vars, w.from[v])
+		c.Atoms = append(c.Atoms, w.via[v])
 	}
 	slices.Reverse(c.Vars)
 	slices.Reverse(c.Atoms)

@@ -54,7 +54,8 @@ func newReduction(g *graph) *reduction {
 // mayDrop: the rules go on from where they stopped.
 //
 // An edge is looked at again only when it has lost a vertex or when one of its
-// vertices has become its own: nothing else can make a rule apply to it.
+// vertices has become its own: nothing else can make a rule apply to it. Only
+// the edge at hand is ever absorbed, so the queue holds alive edges.
 func (r *reduction) run(mayDrop func(v int) bool) {
 	for e := range r.alive {
 		if r.alive[e] {
@@ -65,9 +66,6 @@ func (r *reduction) run(mayDrop func(v int) bool) {
 		e := r.queue[0]
 		r.queue = r.queue[1:]
 		r.inQ[e] = false
-		if !r.alive[e] {
-			continue
-		}
 		r.dropOwn(e, mayDrop)
 		if r.left > 1 && r.absorbed(e) {
 			r.absorb(e)

@@ -139,10 +139,36 @@ func TestForcedTree(t *testing.T) {
 	}
 }
 
+// TestForcedTreeNames reads back names that are no plain names.
+func TestForcedTreeNames(t *testing.T) {
+	q := read(t, "q(a, b, c) :- http://x/#r(a, b), http://x/#r(b, c), s→t(b), é_1(b)")
+	p, err := Compile(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tree = `[b] → "http://x/#r"#1, "http://x/#r"#2, "s→t", é_1`
+	forced, err := CompileWithTree(q, tree)
+	if err != nil || p.Tree() != tree || forced.Tree() != tree {
+		t.Errorf("%s: %s, %v", p.Tree(), forced.Tree(), err)
+	}
+}
+
+// TestLongCore names only a part of a cycle that was not made minimal.
+func TestLongCore(t *testing.T) {
+	ring := manyAtoms("path", 299)
+	ring = ring + ", E(x299, x0)"
+	_, err := Compile(read(t, ring))
+	const want = "E#1, E#2, E#3, E#4, E#5, E#6, E#7 and 293 more close a cycle"
+	if !errors.Is(err, errs.ErrUnsupported) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestForcedTreeErrors(t *testing.T) {
 	q := read(t, running)
 	for tree, want := range map[string]string{
 		"": "no alias", "hasReply": "in the tree 0 times", "nope": "no alias", "[z": "] expected", "[z,": "] expected", "[q] → likedBy": "no variable",
+		"[z z] → likedBy": "no variable", "[z, → likedBy": "] expected",
 		"[z] →":                                  "no alias",
 		"hasReply → {hasCreator#1":               "} expected",
 		"hasReply → hasCreator#1 } ":             "left over",

@@ -249,12 +249,8 @@ func (p *Plan) label(i int) string {
 	return "[" + strings.Join(names, ", ") + "]"
 }
 
-func (p *Plan) varName(v query.Var) string {
-	if name := p.Query.Vars[v]; name != "" {
-		return name
-	}
-	return "_"
-}
+// varName names a kept variable, which always has a name.
+func (p *Plan) varName(v query.Var) string { return p.Query.Vars[v] }
 
 // Tree writes the tree as "parent → child, child", where the arrow binds tighter
 // than the comma: in "[z] → R → S, T" the root has the children R and T. Several
