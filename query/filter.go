@@ -82,7 +82,7 @@ func (e *Expr) args(visit func(Arg)) {
 }
 
 // Eval decides the filter for the values that get gives to its variables. It
-// allocates nothing (but see term.CompareValues on very long numerals).
+// allocates nothing (but see term.CompareValues on numbers beyond int64).
 func (f *Filter) Eval(get func(Var) term.Term) bool { return f.Expr.eval(get) }
 
 func (e *Expr) eval(get func(Var) term.Term) bool {

@@ -39,7 +39,8 @@ func Less(a, b Term) bool {
 //     kind, language-tagged strings within one language.
 //   - Other literals are equal to themselves only and have no order.
 //
-// It allocates nothing but for numbers of more digits than a float holds.
+// It allocates only where a whole number beyond int64 meets the float that it
+// rounds to.
 func CompareValues(a, b Term) (c int, ok bool) {
 	if a.kind == KindInt && b.kind == KindInt {
 		return cmp.Compare(int64(a.n), int64(b.n)), true
