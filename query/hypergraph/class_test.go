@@ -381,7 +381,7 @@ func TestLarge(t *testing.T) {
 			t.Errorf("got %v with a core of %d atoms, want %v with %d", a.Class, got, tc.want, tc.core)
 		}
 	}
-	if d := time.Since(start); d > 20*time.Second {
+	if d := time.Since(start); d > time.Minute {
 		t.Errorf("took %v", d)
 	}
 }
