@@ -42,3 +42,31 @@ func TestChoice(t *testing.T) {
 		}
 	}
 }
+
+// FuzzText checks that the normal form of a query in either form is a text of
+// the same normal form.
+func FuzzText(f *testing.F) {
+	for _, s := range []string{
+		`q(x) :- r(x, _, -1.5, "a"@en), <s>(x, y), x <= y, y != <b> distinct set.`,
+		"select distinct * { [ :q ?x ; a 'é'@en ] . _:b <c> \"\"\"d\"\"\"^^:t, 1.5, -1e3 ; }",
+		"SELECT ?x { ?x :q ?y . ?x :q_ [] FILTER (?x < 1) FILTER(?y != 'a') }",
+		"SELECT ?x { ?x :p ?y FILTER (?x < 1 && !(?y NOT IN (1, <b>)) || ?y>=true) } VALUES (?x ?y) { (1 2) }",
+		"PREFIX a: <http://a/> SELECT ?x { ?x a:b%20c\\~d ?y, ?x }",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		q, err := Parse(text)
+		if err != nil {
+			if !errors.Is(err, errs.ErrSyntax) && !errors.Is(err, errs.ErrUnsupported) {
+				t.Fatalf("%q: untyped error %v", text, err)
+			}
+			return
+		}
+		form := q.Canonical()
+		again, err := Parse(form)
+		if err != nil || again.Canonical() != form {
+			t.Fatalf("%q: %s does not parse back: %v", text, form, err)
+		}
+	})
+}
