@@ -32,7 +32,7 @@ func BenchmarkDict(b *testing.B) {
 			}
 			drawn := make([]term.Term, len(order))
 			for i, k := range order {
-				drawn[i] = terms[k]
+				drawn[i] = form.make(int(k)) // read a moment ago, as in a stream
 			}
 			d, m := New(), map[term.Term]uint64{}
 			for i, x := range terms {

@@ -34,7 +34,7 @@ func Check(t term.Term) error {
 	return nil
 }
 
-// scratchBytes is room on the stack for the stored form of nearly all terms.
+// scratchBytes is room for the stored form of nearly all terms.
 const scratchBytes = 256
 
 // Dict is a dictionary. Intern and Truncate are for the one writer; all other
@@ -50,8 +50,8 @@ type Dict struct {
 	a, b     uint64 // secrets drawn from the seed, for short terms
 	constant bool   // every hash is the same
 
-	used    int    // slots in use; the writer's
-	scratch []byte // the writer's
+	used    int                // slots in use; the writer's
+	scratch [scratchBytes]byte // the writer's
 }
 
 // New returns an empty dictionary.
@@ -84,22 +84,32 @@ type key struct {
 	hash   uint32
 }
 
-func (d *Dict) key(form []byte) (k key) {
-	k.bytes = form
+// key makes the key of a form that stands behind one byte, with zeros after it
+// up to 16 bytes. So a short form is where its entry has it, and is not copied.
+func (d *Dict) key(framed []byte) (k key) {
+	k.bytes = framed[1:]
 	var x uint64
-	if k.short = len(form) <= shortMax; k.short {
-		k.w0, k.w1 = pack(form)
+	if k.short = len(k.bytes) <= shortMax; k.short {
+		framed[0] = byte(len(k.bytes))
+		words := framed[:16]
+		k.w0, k.w1 = binary.LittleEndian.Uint64(words), binary.LittleEndian.Uint64(words[8:])
 		hi, lo := bits.Mul64(k.w0^d.a, k.w1^d.b)
 		hi, lo = bits.Mul64(hi^lo^d.b, d.a|1)
 		x = hi ^ lo
 	} else {
-		k.w0 = longWord(len(form))
-		x = maphash.Bytes(d.seed, form)
+		k.w0 = longWord(len(k.bytes))
+		x = maphash.Bytes(d.seed, k.bytes)
 	}
 	if k.hash = uint32(x >> 32); d.constant {
 		k.hash = 0
 	}
 	return k
+}
+
+// frame makes the form of a term as key wants it, in buf if that has room.
+func frame(buf *[scratchBytes]byte, t term.Term) []byte {
+	clear(buf[:16])
+	return term.AppendBinary(buf[:1], t)
 }
 
 // find looks for a term among the ids up to limit. It reads the table and, for
@@ -124,7 +134,7 @@ func (d *Dict) find(k *key, limit uint64) (id uint64, ok bool) {
 }
 
 // Find returns the id of a term if it is at most limit. It takes no lock and
-// allocates nothing for terms of up to 250 bytes.
+// allocates nothing for terms of up to 240 bytes.
 func (d *Dict) Find(t term.Term, limit uint64) (id uint64, ok bool) {
 	if i, is := t.AsInt(); is && uint64(i) < intsMax {
 		id = d.ints.find(uint64(i))
@@ -137,7 +147,7 @@ func (d *Dict) Find(t term.Term, limit uint64) (id uint64, ok bool) {
 		return 0, false
 	}
 	var buf [scratchBytes]byte
-	k := d.key(term.AppendBinary(buf[:0], t))
+	k := d.key(frame(&buf, t))
 	return d.find(&k, limit)
 }
 
@@ -155,12 +165,8 @@ func (d *Dict) Intern(t term.Term) (id uint64) {
 	if Check(t) != nil {
 		return 0
 	}
-	// The form stands behind a tag byte, so that lane A can hash both at once.
-	tagged := term.AppendBinary(append(d.scratch[:0], tagA), t)
-	if cap(tagged) <= scratchKept {
-		d.scratch = tagged
-	}
-	k := d.key(tagged[1:])
+	framed := frame(&d.scratch, t)
+	k := d.key(framed)
 	n := d.n.Load()
 	if !small {
 		if id, ok := d.find(&k, n); ok {
@@ -171,7 +177,8 @@ func (d *Dict) Intern(t term.Term) (id uint64) {
 		return 0
 	}
 	id = n + 1
-	d.store(id, &k, laneA(tagged), laneB(k.bytes))
+	framed[0] = tagA // k has what it needs of it
+	d.store(id, &k, laneA(framed), laneB(k.bytes))
 	if small {
 		d.ints.set(uint64(i), id)
 	} else {
@@ -180,9 +187,6 @@ func (d *Dict) Intern(t term.Term) (id uint64) {
 	d.n.Store(id)
 	return id
 }
-
-// scratchKept is the size up to which the writer's buffer stays, 64 KiB.
-const scratchKept = 64 << 10
 
 // store writes the entry of a new id, and its bytes if they are long.
 func (d *Dict) store(id uint64, k *key, a, b uint64) {
@@ -216,7 +220,8 @@ func (d *Dict) Truncate(n uint64) {
 		return
 	}
 	for id := last; id > n; id-- {
-		k := d.key(d.form(id))
+		clear(d.scratch[:16])
+		k := d.key(append(d.scratch[:1], d.form(id)...))
 		if i, ok := smallInt(k.bytes); ok {
 			d.ints.set(i, 0)
 		} else {

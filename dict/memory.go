@@ -38,14 +38,6 @@ func (e *entry) short() (form []byte, ok bool) {
 	return nil, false
 }
 
-// pack returns the first two words of the entry of a short form.
-func pack(form []byte) (w0, w1 uint64) {
-	var e entry
-	e[0] = byte(len(form))
-	copy(e[1:1+shortMax], form)
-	return e.word(0), e.word(1)
-}
-
 // longWord is the first word of the entry of a long form.
 func longWord(n int) uint64 { return uint64(n)<<8 | longMark }
 
