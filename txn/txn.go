@@ -199,12 +199,6 @@ func (t *Txn) Commit(ctx context.Context, time int64) (epoch.Ticket, error) {
 	return t.e.Commit(ctx, record.Batch, time)
 }
 
-// CommitMove is Commit for an epoch that only moves the position of a source:
-// kind is record.Skip or record.Reset.
-func (t *Txn) CommitMove(ctx context.Context, kind record.Kind, time int64) (epoch.Ticket, error) {
-	return t.e.Commit(ctx, kind, time)
-}
-
 // Rollback drops the transaction because it was refused.
 func (t *Txn) Rollback() { t.e.Rollback() }
 
@@ -249,3 +243,7 @@ func (t *Txn) Reset(name, incarnation string) (changed bool, err error) {
 	t.e.Move(name, s)
 	return true, nil
 }
+
+// Over is a transaction over an engine whose epoch is held by somebody else,
+// who commits it.
+func Over(e *epoch.Engine) *Txn { return &Txn{e: e} }

@@ -1,0 +1,499 @@
+package triegs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/triegs/triegs/catalog"
+	"github.com/triegs/triegs/epoch"
+	"github.com/triegs/triegs/epoch/record"
+	"github.com/triegs/triegs/epoch/wal"
+	"github.com/triegs/triegs/recovery"
+	"github.com/triegs/triegs/txn"
+)
+
+// DB is an open store. Its methods may be called from any goroutine; epochs are
+// made one after another.
+type DB struct {
+	opts   *Options
+	engine *epoch.Engine
+	log    *wal.Log // nil in memory
+	report recovery.Report
+	closed atomic.Bool
+
+	snapshots struct {
+		sync.Mutex
+		open map[*Snapshot]struct{}
+	}
+	notices sync.Mutex // one call of OnEvent at a time
+}
+
+// Open opens the store in dir, creating it if there is none, and brings it to
+// the last durable epoch. With dir "" the store is in memory: it starts empty,
+// keeps nothing, and needs no durability. opts may be nil.
+//
+// Errors: ErrLocked (another owner, within Options.LockWait), ErrCorrupt (what
+// is stored is not what was acknowledged), ErrFormat (not a store of this
+// version), ErrValue (options), or an error of the operating system. A failed
+// Open leaves nothing open. Cost is that of replaying the log.
+func Open(dir string, opts *Options) (*DB, error) {
+	o := opts.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, edge(err)
+	}
+	db := &DB{opts: o, engine: epoch.New(o.MemoryBudget)}
+	db.snapshots.open = make(map[*Snapshot]struct{})
+	if dir == "" {
+		if o.ReadOnly {
+			return nil, edge(fmt.Errorf("%w: a store in memory cannot be read-only", ErrValue))
+		}
+		return db, nil
+	}
+	if err := db.recover(dir); err != nil {
+		return nil, edge(fmt.Errorf("opening %s: %w", dir, err))
+	}
+	return db, nil
+}
+
+func (db *DB) recover(dir string) error {
+	o := db.opts
+	log, report, err := recovery.Open(context.Background(), dir, wal.Options{
+		Mode:     wal.Mode(o.Durability),
+		Interval: o.SyncInterval,
+		ReadOnly: o.ReadOnly,
+		LockWait: o.LockWait,
+	}, db.engine, time.Now)
+	if err != nil {
+		return err
+	}
+	db.log, db.report = log, report
+	if report.Log.CutBytes > 0 {
+		o.Logger.Warn("the log ended in the middle of an epoch that nobody was told of; it was cut",
+			"file", report.Log.CutFile, "offset", report.Log.CutOffset, "bytes", report.Log.CutBytes)
+	}
+	if o.ReadOnly {
+		db.engine.Fail(fmt.Errorf("%w: it was opened so", ErrReadOnly))
+		return nil
+	}
+	db.engine.Logged(log)
+	return nil
+}
+
+// edge puts the name of the library in front of an error that leaves it.
+// Errors of a context are returned as they are.
+func edge(err error) error {
+	if err == nil || err == context.Canceled || err == context.DeadlineExceeded { //nolint:errorlint // exactly these
+		return err
+	}
+	return fmt.Errorf("triegs: %w", err)
+}
+
+// Append applies a batch atomically as one epoch and returns its number when
+// readers can see it, which under SyncEpoch is when it is durable.
+//
+// The batch is checked whole before anything is published: ErrArity, ErrValue,
+// ErrTime, ErrNoSuchFact, ErrOverflow, ErrGap and ErrBudget name the event and
+// leave the store, its terms and its positions as they were. Events of a source
+// below its position are skipped; if that is all of them there is no epoch, and
+// the current one is returned. A batch without events is an epoch.
+//
+// When ctx ends before the epoch is logged there is no trace of it and ctx's
+// error is returned; after that the epoch stands, its number is returned, and
+// the error says so. After a failed write of the log every Append is
+// ErrReadOnly.
+//
+// Cost: proportional to the net change of the batch and the tuples it wakes in
+// the registered queries; an event allocates nothing beyond new terms.
+func (db *DB) Append(ctx context.Context, b Batch) (Epoch, error) {
+	one := [1]Batch{b}
+	return db.appendAll(ctx, one[:])
+}
+
+// AppendAll is Append for several batches, of different sources for example, in
+// one epoch: all of them become visible together, or none does. The logical
+// time is the latest of the batches'.
+func (db *DB) AppendAll(ctx context.Context, batches ...Batch) (Epoch, error) {
+	return db.appendAll(ctx, batches)
+}
+
+func (db *DB) appendAll(ctx context.Context, batches []Batch) (Epoch, error) {
+	ticket, notices, err := db.apply(ctx, batches)
+	if err != nil {
+		return 0, edge(err)
+	}
+	for _, n := range notices {
+		db.notify(n)
+	}
+	if err := ticket.Wait(ctx); err != nil {
+		if ctx.Err() != nil {
+			return Epoch(ticket.Epoch), edge(err)
+		}
+		return 0, edge(err)
+	}
+	return Epoch(ticket.Epoch), nil
+}
+
+// apply takes batches through one epoch. Notices are about the epoch that the
+// ticket names.
+func (db *DB) apply(ctx context.Context, batches []Batch) (epoch.Ticket, []Notice, error) {
+	if err := db.check(ctx); err != nil {
+		return epoch.Ticket{}, nil, err
+	}
+	now, err := db.now()
+	if err != nil {
+		return epoch.Ticket{}, nil, err
+	}
+	t, err := txn.Begin(db.engine)
+	if err != nil {
+		return epoch.Ticket{}, nil, db.ended(err)
+	}
+	in := intake{db: db, t: t, now: now, at: db.engine.Time()}
+	if err := in.takeAll(batches); err != nil {
+		t.Rollback()
+		return epoch.Ticket{}, nil, err
+	}
+	if in.replayed {
+		return epoch.Ticket{Epoch: t.Leave()}, in.notices, nil
+	}
+	in.countMissing()
+	ticket, err := t.Commit(ctx, in.at)
+	if err != nil {
+		return epoch.Ticket{}, nil, db.ended(err)
+	}
+	db.expireSnapshots()
+	for i := range in.notices {
+		in.notices[i].Epoch = Epoch(ticket.Epoch)
+	}
+	return ticket, in.notices, nil
+}
+
+// check is what every writing call asks first.
+func (db *DB) check(ctx context.Context) error {
+	if db.closed.Load() {
+		return ErrClosed
+	}
+	return ctx.Err()
+}
+
+// ended says of an engine that takes nothing any more why that is.
+func (db *DB) ended(err error) error {
+	if db.closed.Load() {
+		return ErrClosed
+	}
+	return err
+}
+
+func (db *DB) now() (int64, error) { return nanoseconds(db.opts.Clock()) }
+
+// nanoseconds is a time as the store keeps it.
+func nanoseconds(t time.Time) (int64, error) {
+	ns := t.UnixNano()
+	if !time.Unix(0, ns).Equal(t) {
+		return 0, fmt.Errorf("%w: %s is not within int64 nanoseconds of 1970", ErrTime, t.Format(time.RFC3339Nano))
+	}
+	return ns, nil
+}
+
+// intake applies the batches of one call.
+type intake struct {
+	db       *DB
+	t        *txn.Txn
+	now      int64 // the clock
+	at       int64 // logical time of the epoch
+	event    txn.Event
+	replayed bool // every batch was a replay
+	missing  uint64
+	notices  []Notice
+}
+
+func (in *intake) takeAll(batches []Batch) error {
+	in.missing = in.db.engine.Ignored()
+	in.replayed = len(batches) > 0
+	for i := range batches {
+		err := in.take(&batches[i])
+		if err != nil && len(batches) > 1 {
+			err = fmt.Errorf("batch %d: %w", i, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *intake) take(b *Batch) error {
+	at := in.now
+	if !b.Time.IsZero() {
+		var err error
+		if at, err = nanoseconds(b.Time); err != nil {
+			return fmt.Errorf("batch time: %w", err)
+		}
+	}
+	in.at = max(in.at, at)
+	skip := 0
+	if b.Source != "" {
+		p, err := in.t.From(b.Source, b.Offset, len(b.Events), in.db.opts.DenseSources)
+		if err != nil {
+			return err
+		}
+		if skip = p.Skip; skip > 0 {
+			in.notices = append(in.notices, Notice{Kind: NoticeReplay, Source: b.Source, Position: p.Next, Offset: b.Offset, Count: skip})
+		}
+	}
+	if skip == 0 || skip < len(b.Events) {
+		in.replayed = false
+	}
+	for i := skip; i < len(b.Events); i++ {
+		if err := in.takeEvent(&b.Events[i], b.IgnoreMissing); err != nil {
+			return fmt.Errorf("event %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (in *intake) takeEvent(e *Event, lenient bool) error {
+	if e.Op > Delete {
+		return fmt.Errorf("%w: operation %d", ErrValue, e.Op)
+	}
+	ev := &in.event
+	*ev = txn.Event{
+		Delete: e.Op == Delete, Relation: e.Relation, Tuple: e.Tuple, Time: in.at,
+		ID: e.ID, Value: e.Value, Lenient: lenient,
+	}
+	if !e.Time.IsZero() {
+		var err error
+		if ev.Time, err = nanoseconds(e.Time); err != nil {
+			return err
+		}
+	}
+	return in.t.Event(ev)
+}
+
+// countMissing notes how many retractions IgnoreMissing has skipped.
+func (in *intake) countMissing() {
+	if n := in.db.engine.Ignored() - in.missing; n > 0 {
+		in.notices = append(in.notices, Notice{Kind: NoticeMissing, Count: int(n)})
+	}
+}
+
+// notify tells the listener, one notice at a time.
+func (db *DB) notify(n Notice) {
+	if db.opts.OnEvent == nil {
+		return
+	}
+	db.notices.Lock()
+	defer db.notices.Unlock()
+	db.opts.OnEvent(n)
+}
+
+// Register adds a continuous query under a name. The query starts from the
+// facts that are there, in one epoch, as if it had been there from the
+// beginning. The text is SPARQL when its first word is SELECT, PREFIX or BASE,
+// otherwise a rule.
+//
+// Errors: ErrQueryExists, ErrValue (an empty name), ErrSyntax, ErrArity and
+// ErrUnsupported with line:column (a query outside of the classes that are
+// maintained names its class and what makes it so), ErrOverflow, ErrBudget, and
+// those of Append. Cost: that of sorting the relations for which the query
+// needs an order that nobody has asked for yet; writers wait meanwhile.
+func (db *DB) Register(ctx context.Context, name, text string, opts ...QueryOption) (*Query, error) {
+	q, err := db.register(ctx, name, text, gatherQueryOptions(opts))
+	if err != nil {
+		return nil, edge(err)
+	}
+	return q, nil
+}
+
+func (db *DB) register(ctx context.Context, name, text string, o queryOptions) (*Query, error) {
+	if err := db.check(ctx); err != nil {
+		return nil, err
+	}
+	if name == "" {
+		return nil, fmt.Errorf("%w: a query has a name", ErrValue)
+	}
+	p, err := catalog.Compile(text, o.set, o.distinct)
+	if err != nil {
+		return nil, err
+	}
+	now, err := db.now()
+	if err != nil {
+		return nil, err
+	}
+	if err := db.engine.Begin(); err != nil {
+		return nil, db.ended(err)
+	}
+	q := &catalog.Query{Name: name, Text: text, Set: o.set, Dist: o.distinct, Plan: p}
+	if err := db.engine.Register(ctx, q); err != nil {
+		db.engine.Rollback()
+		return nil, err
+	}
+	if err := db.commit(ctx, record.Register, now); err != nil {
+		return nil, err
+	}
+	return &Query{q}, nil
+}
+
+// commit ends an epoch that holds the engine and waits for its publication.
+func (db *DB) commit(ctx context.Context, kind record.Kind, now int64) error {
+	ticket, err := db.engine.Commit(ctx, kind, now)
+	if err != nil {
+		return db.ended(err)
+	}
+	return ticket.Wait(ctx)
+}
+
+// Drop ends a query. Snapshots of earlier epochs go on answering it. Errors:
+// ErrNoSuchQuery and those of Append.
+func (db *DB) Drop(ctx context.Context, name string) error {
+	return edge(db.single(ctx, record.Drop, func() (bool, error) {
+		return true, db.engine.Drop(name)
+	}))
+}
+
+// single runs an epoch with one action, which reports whether there is anything
+// to publish.
+func (db *DB) single(ctx context.Context, kind record.Kind, do func() (bool, error)) error {
+	if err := db.check(ctx); err != nil {
+		return err
+	}
+	now, err := db.now()
+	if err != nil {
+		return err
+	}
+	if err := db.engine.Begin(); err != nil {
+		return db.ended(err)
+	}
+	worth, err := do()
+	switch {
+	case err != nil:
+		db.engine.Rollback()
+		return err
+	case !worth:
+		db.engine.Leave()
+		return nil
+	}
+	return db.commit(ctx, kind, now)
+}
+
+// Query finds a registered query in the current epoch. Errors: ErrNoSuchQuery,
+// ErrClosed.
+func (db *DB) Query(name string) (*Query, error) {
+	s, err := db.schema()
+	if err != nil {
+		return nil, edge(err)
+	}
+	q, err := s.Query(name)
+	if err != nil {
+		return nil, edge(err)
+	}
+	return &Query{q}, nil
+}
+
+// Queries lists the registered queries of the current epoch by name; none after
+// Close.
+func (db *DB) Queries() []*Query {
+	s, err := db.schema()
+	if err != nil {
+		return nil
+	}
+	var list []*Query
+	for _, q := range s.Queries() {
+		list = append(list, &Query{q})
+	}
+	return list
+}
+
+// schema is the published schema.
+func (db *DB) schema() (*epoch.Schema, error) {
+	if db.closed.Load() {
+		return nil, ErrClosed
+	}
+	v := db.engine.Current.Pin()
+	defer db.engine.Current.Unpin(v)
+	return v.Catalog.(*epoch.Schema), nil
+}
+
+// Offset is the next offset that the source has to send, after the current
+// epoch; ok is false if the source was never seen. After 0..150 it is 151.
+func (db *DB) Offset(source string) (next uint64, ok bool) {
+	v := db.engine.Current.Pin()
+	defer db.engine.Current.Unpin(v)
+	s, ok := v.Sources[source]
+	return s.Next, ok
+}
+
+// SkipTo moves the position of a source forward to next without events, past a
+// record that cannot be used for example; it is an epoch of its own, unless the
+// source stands there already. Backwards is ErrValue.
+func (db *DB) SkipTo(ctx context.Context, source string, next uint64) error {
+	t := txn.Over(db.engine)
+	return edge(db.single(ctx, record.Skip, func() (bool, error) { return t.SkipTo(source, next) }))
+}
+
+// ResetSource starts a source anew at offset 0 under a new incarnation, after
+// its topic was made again for example; it is an epoch of its own. With the
+// current incarnation it changes nothing.
+func (db *DB) ResetSource(ctx context.Context, source, incarnation string) error {
+	t := txn.Over(db.engine)
+	return edge(db.single(ctx, record.Reset, func() (bool, error) { return t.Reset(source, incarnation) }))
+}
+
+// WaitFor returns when epoch e is published. Errors: ctx's, ErrClosed, and
+// ErrReadOnly if the log has failed before e.
+func (db *DB) WaitFor(ctx context.Context, e Epoch) error {
+	if db.closed.Load() {
+		return edge(ErrClosed)
+	}
+	if err := db.engine.WaitFor(ctx, uint64(e)); err != nil {
+		return edge(db.ended(err))
+	}
+	return nil
+}
+
+// Recovery tells what Open has found and done.
+func (db *DB) Recovery() RecoveryReport {
+	r := db.report
+	return RecoveryReport{
+		Created: r.Log.Created, Epochs: r.Epochs, Events: r.Events,
+		CutBytes: r.Log.CutBytes, CutFile: r.Log.CutFile, CutOffset: r.Log.CutOffset,
+		Scan: r.Scan, Replay: r.Replay,
+	}
+}
+
+// RecoveryReport says what Open has found and done.
+type RecoveryReport struct {
+	Created bool   // the store did not exist before
+	Epochs  uint64 // epochs replayed from the log
+	Events  uint64 // events in them
+	// CutBytes is the length of the torn end of the log, an epoch that was
+	// never acknowledged; it was at CutOffset of CutFile.
+	CutBytes, CutOffset int64
+	CutFile             string
+	// Scan and Replay are the times that the two phases took.
+	Scan, Replay time.Duration
+}
+
+// Close ends the store: what was appended is written and synced, enumerations
+// that still run end with ErrClosed at their next step, and the lock is free
+// afterwards in every case. Snapshots that were left open are closed and
+// reported as ErrLeaked. A second Close returns nil.
+func (db *DB) Close() error {
+	if !db.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	db.engine.Fail(ErrClosed)
+	db.engine.Wait()
+	leaked := db.endSnapshots()
+	var complaints []error
+	if db.log != nil {
+		complaints = append(complaints, db.log.Close())
+	}
+	if leaked > 0 {
+		complaints = append(complaints, fmt.Errorf("%w: %d snapshots", ErrLeaked, leaked))
+	}
+	return edge(errors.Join(complaints...))
+}

@@ -1,0 +1,87 @@
+package epoch
+
+import (
+	"github.com/triegs/triegs/dict"
+	"github.com/triegs/triegs/internal/term"
+	"github.com/triegs/triegs/query/plan"
+	"github.com/triegs/triegs/rootvec"
+	"github.com/triegs/triegs/trie"
+	"github.com/triegs/triegs/views"
+)
+
+// pinnedResolver reads names and constants as of a pinned epoch.
+type pinnedResolver struct {
+	dict   *dict.Dict
+	limit  uint64
+	number map[string]int
+}
+
+func (r pinnedResolver) Term(id uint64) term.Term { return r.dict.Term(id) }
+
+func (r pinnedResolver) TermID(t term.Term) uint64 {
+	id, _ := r.dict.Find(t, r.limit)
+	return id
+}
+
+func (r pinnedResolver) RelationNumber(name string) int { return r.number[name] }
+
+// Evaluate answers a plan on a pinned vector, in memory of its own beyond the
+// indexes that the epoch has. Errors: ErrArity, ErrOverflow.
+func Evaluate(v *rootvec.Vector, d *dict.Dict, p *plan.Plan) (*views.Bound, error) {
+	s := v.Catalog.(*Schema)
+	if _, err := s.CheckArities(p); err != nil {
+		return nil, err
+	}
+	r := pinnedResolver{dict: d, limit: v.Terms, number: make(map[string]int)}
+	f := views.Facts{Space: v.Space, Roots: v.Roots}
+	for i := range p.Aliases {
+		a := &p.Aliases[i]
+		if _, done := r.number[a.Relation]; done {
+			continue
+		}
+		r.number[a.Relation] = len(f.Relations)
+		pr := views.PinnedRelation{Arity: a.Arity}
+		if n, _, ok := s.Relation(a.Relation); ok {
+			pr.Indexes = s.Indexes[n]
+		}
+		f.Relations = append(f.Relations, pr)
+	}
+	return views.Evaluate(p, f, r)
+}
+
+// Stats are the counters and accounts of an engine.
+type Stats struct {
+	Relations, Queries                int
+	Facts, Contributions              int64
+	Terms                             uint64
+	Events, Refused, Ignored, Skipped uint64
+	Writes, Woken                     uint64
+	Tries                             trie.Bytes
+	DictBytes, FactBytes              int64
+}
+
+// Stats reads them, after an epoch that is being applied.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := Stats{
+		Relations: len(e.schema.Relations()), Queries: e.schema.QueryCount(),
+		Contributions: e.facts.Contributions(), Terms: e.dict.Len(),
+		Events: e.events.Load(), Refused: e.refused.Load(), Ignored: e.ignored.Load(), Skipped: e.skipped.Load(),
+		Writes: e.views.Writes(), Woken: e.views.Woken,
+		Tries: e.views.Bytes(), DictBytes: e.dict.Bytes(), FactBytes: e.facts.Bytes(),
+	}
+	for i := range e.schema.Relations() {
+		s.Facts += int64(e.facts.Len(uint32(i)))
+	}
+	return s
+}
+
+// Ignored is the number of retractions that were left out so far.
+func (e *Engine) Ignored() uint64 { return e.ignored.Load() }
+
+// Wait returns when no epoch is being applied.
+func (e *Engine) Wait() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+}

@@ -1,0 +1,114 @@
+package triegs
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Metrics is a reading of the store's counters and memory accounts. Counters
+// start at 0 when the store is opened.
+type Metrics struct {
+	Epoch     Epoch     `json:"epoch"`
+	Time      time.Time `json:"time"`
+	Relations int       `json:"relations"`
+	Queries   int       `json:"queries"`
+	// Facts counts different facts, Contributions their live copies, Terms the
+	// dictionary.
+	Facts         int64  `json:"facts"`
+	Contributions int64  `json:"contributions"`
+	Terms         uint64 `json:"terms"`
+
+	// Events were applied; Refused epochs left no trace; Ignored retractions
+	// found nothing and were skipped; Replayed events lay below the position
+	// of their source.
+	Events   uint64 `json:"events"`
+	Refused  uint64 `json:"refused"`
+	Ignored  uint64 `json:"ignored"`
+	Replayed uint64 `json:"replayed"`
+	// ViewWrites are tuples written to indexes and views, Woken tuples that
+	// were recomputed because a partner group came or went.
+	ViewWrites uint64 `json:"view_writes"`
+	Woken      uint64 `json:"woken"`
+
+	// Memory in bytes. Of the tries: LiveBytes are reachable from the current
+	// epoch, PendingBytes wait for the next publication, RetainedBytes are kept
+	// for pinned epochs, ReusableBytes are free. The dictionary and the live
+	// contributions come on top.
+	LiveBytes       int64 `json:"live_bytes"`
+	PendingBytes    int64 `json:"pending_bytes"`
+	RetainedBytes   int64 `json:"retained_bytes"`
+	ReusableBytes   int64 `json:"reusable_bytes"`
+	DictionaryBytes int64 `json:"dictionary_bytes"`
+	FactBytes       int64 `json:"fact_bytes"`
+
+	// Snapshots are open; OldestPin is the epoch of the oldest, 0 if there is
+	// none, OldestPinAge the age of the oldest by Options.Clock.
+	Snapshots    int           `json:"snapshots"`
+	OldestPin    Epoch         `json:"oldest_pin"`
+	OldestPinAge time.Duration `json:"oldest_pin_age"`
+
+	// The log: epochs and bytes written, syncs of them.
+	LogEntries uint64 `json:"log_entries"`
+	LogBytes   uint64 `json:"log_bytes"`
+	LogSyncs   uint64 `json:"log_syncs"`
+}
+
+// Metrics reads the counters. It waits for an epoch that is being applied. After
+// Close it goes on telling the last state.
+func (db *DB) Metrics() Metrics {
+	st := db.engine.Stats()
+	m := Metrics{
+		Relations: st.Relations, Queries: st.Queries,
+		Facts: st.Facts, Contributions: st.Contributions, Terms: st.Terms,
+		Events: st.Events, Refused: st.Refused, Ignored: st.Ignored, Replayed: st.Skipped,
+		ViewWrites: st.Writes, Woken: st.Woken,
+		LiveBytes: st.Tries.Live, PendingBytes: st.Tries.Pending, RetainedBytes: st.Tries.Held,
+		ReusableBytes: st.Tries.Reusable, DictionaryBytes: st.DictBytes, FactBytes: st.FactBytes,
+	}
+	v := db.engine.Current.Pin()
+	m.Epoch = Epoch(v.Epoch)
+	m.Time = (&Snapshot{vector: v}).Time()
+	db.engine.Current.Unpin(v)
+	if db.log != nil {
+		l := db.log.Stats()
+		m.LogEntries, m.LogBytes, m.LogSyncs = l.Entries, l.Bytes, l.Syncs
+	}
+	db.pinMetrics(&m)
+	return m
+}
+
+func (db *DB) pinMetrics(m *Metrics) {
+	now := db.opts.Clock()
+	db.snapshots.Lock()
+	defer db.snapshots.Unlock()
+	m.Snapshots = len(db.snapshots.open)
+	for s := range db.snapshots.open {
+		if m.OldestPin == 0 || s.Epoch() < m.OldestPin {
+			m.OldestPin = s.Epoch()
+		}
+		m.OldestPinAge = max(m.OldestPinAge, now.Sub(s.born))
+	}
+}
+
+// String is a short table of the metrics.
+func (m Metrics) String() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-14s "+format+"\n", append([]any{name}, args...)...)
+	}
+	line("epoch", "%d", m.Epoch)
+	line("relations", "%d", m.Relations)
+	line("queries", "%d", m.Queries)
+	line("facts", "%d (%d contributions)", m.Facts, m.Contributions)
+	line("terms", "%d", m.Terms)
+	line("events", "%d applied, %d replayed, %d ignored", m.Events, m.Replayed, m.Ignored)
+	line("refused", "%d epochs", m.Refused)
+	line("views", "%d writes, %d woken", m.ViewWrites, m.Woken)
+	line("tries", "%d bytes live, %d pending, %d retained, %d reusable", m.LiveBytes, m.PendingBytes, m.RetainedBytes, m.ReusableBytes)
+	line("dictionary", "%d bytes", m.DictionaryBytes)
+	line("contributions", "%d bytes", m.FactBytes)
+	line("snapshots", "%d open, oldest at epoch %d", m.Snapshots, m.OldestPin)
+	line("log", "%d epochs, %d bytes, %d syncs", m.LogEntries, m.LogBytes, m.LogSyncs)
+	return b.String()
+}

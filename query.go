@@ -1,0 +1,49 @@
+package triegs
+
+import (
+	"github.com/triegs/triegs/catalog"
+	"github.com/triegs/triegs/query/plan"
+)
+
+// Query is a registered query. It is a description: what it says stays true of
+// the epochs in which the query is registered.
+type Query struct{ q *catalog.Query }
+
+// Name is the name under which the query was registered.
+func (q *Query) Name() string { return q.q.Name }
+
+// Text is the text as it was given.
+func (q *Query) Text() string { return q.q.Text }
+
+// Columns names the columns of an answer.
+func (q *Query) Columns() []string { return append([]string(nil), q.q.Plan.Query.Columns...) }
+
+// Class names the structural class of the query, which decides what it costs.
+func (q *Query) Class() string { return q.Explain().Class }
+
+// Epoch is the epoch of the registration, the first that has answers.
+func (q *Query) Epoch() Epoch { return Epoch(q.q.Epoch) }
+
+// Distinct reports whether answers have no multiplicity of their own: the
+// query is one over the Boolean semiring.
+func (q *Query) Distinct() bool { return q.q.Plan.Query.Distinct }
+
+// Explain tells the class, the join tree, and what the query costs.
+func (q *Query) Explain() *Explanation { return q.q.Plan.Explain() }
+
+// Explanation tells what a query is, how it is maintained and what that costs.
+type Explanation = plan.Explanation
+
+// Explain explains a query text of any class without a store. Errors:
+// ErrSyntax, ErrArity, ErrUnsupported, each with line:column.
+func Explain(text string) (*Explanation, error) {
+	q, err := catalog.Parse(text, false, false)
+	if err != nil {
+		return nil, edge(err)
+	}
+	x, err := plan.Explain(q)
+	if err != nil {
+		return nil, edge(err)
+	}
+	return x, nil
+}
