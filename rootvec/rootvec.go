@@ -86,6 +86,7 @@ func (c *Current) Publish(v *Vector) {
 
 // recycle keeps a vector that nobody reads for the next epoch. c.mu is held.
 func (c *Current) recycle(v *Vector) {
+	v.Space, v.Sources, v.Catalog = nil, nil, nil // they would keep memory alive
 	if len(c.spare) < 4 {
 		c.spare = append(c.spare, v)
 	}
