@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/triegs/triegs"
+)
+
+// demoCmd plays the running example of the TrieGS paper: who replied to whom,
+// and who liked the reply.
+type demoCmd struct{}
+
+const demoQuery = `replies(x, y, v, z, w) :- hasCreator(v, x), hasCreator(z, y), hasReply(v, z), likedBy(z, w).`
+
+// demoSteps are the batches of the example, each one epoch.
+var demoSteps = []struct {
+	what   string
+	events []triegs.Event
+}{
+	{"Max writes tweet1 and Eva tweet2; that tweet2 replies to tweet1 is reported twice.", []triegs.Event{
+		edge("hasCreator", "tweet1", "Max"),
+		edge("hasCreator", "tweet2", "Eva"),
+		edge("hasReply", "tweet1", "tweet2"),
+		edge("hasReply", "tweet1", "tweet2"),
+	}},
+	{"Mia likes tweet2.", []triegs.Event{
+		edge("likedBy", "tweet2", "Mia"),
+	}},
+	{"One of the two reports expires: it is retracted.", []triegs.Event{
+		retract("hasReply", "tweet1", "tweet2"),
+	}},
+}
+
+func edge(label, src, dst string) triegs.Event {
+	return triegs.Edge(label, triegs.String(src), triegs.String(dst))
+}
+
+func retract(label, src, dst string) triegs.Event {
+	e := edge(label, src, dst)
+	e.Op = triegs.Delete
+	return e
+}
+
+// Run runs the command.
+func (demoCmd) Run(a *app) error {
+	return a.withStore("", triegs.Options{}, func(db *triegs.DB) (err error) {
+		fmt.Fprintf(a.stdout, "%s\n", demoQuery)
+		if _, err := db.Register(a.ctx, "replies", demoQuery); err != nil {
+			return err
+		}
+		var pinned *triegs.Snapshot
+		for i, step := range demoSteps {
+			if i == len(demoSteps)-1 {
+				if pinned, err = db.Snapshot(); err != nil {
+					return err
+				}
+				defer func() { err = errors.Join(err, pinned.Close()) }()
+				fmt.Fprintf(a.stdout, "\nA reader pins epoch %d and keeps it.\n", pinned.Epoch())
+			}
+			// The time is part of the example, so that it prints the same
+			// whenever it is played.
+			at := time.Date(2026, 1, 1, 12, i, 0, 0, time.UTC)
+			epoch, err := db.Append(a.ctx, triegs.Batch{Events: step.events, Time: at})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.stdout, "\nepoch %d: %s\n", epoch, step.what)
+			if err := a.demoNow(db); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(a.stdout, "\nThe pinned reader is still at epoch %d.\n", pinned.Epoch())
+		return a.demoAnswers(pinned)
+	})
+}
+
+// demoNow prints the answers of the last epoch.
+func (a *app) demoNow(db *triegs.DB) (err error) {
+	snap, err := db.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	return a.demoAnswers(snap)
+}
+
+// demoAnswers prints the answers of an epoch, one a line with its count.
+func (a *app) demoAnswers(snap *triegs.Snapshot) error {
+	n := 0
+	for row, err := range snap.Answers("replies") {
+		if err != nil {
+			return err
+		}
+		terms := make([]string, len(row.Columns()))
+		for i := range terms {
+			terms[i] = row.Term(i).Lexical()
+		}
+		fmt.Fprintf(a.stdout, "  (%s) with %d\n", strings.Join(terms, ", "), row.Multiplicity())
+		n++
+	}
+	if n == 0 {
+		fmt.Fprintln(a.stdout, "  no answer")
+	}
+	return nil
+}

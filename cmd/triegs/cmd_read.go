@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/triegs/triegs"
+)
+
+// answersCmd prints the answers of a registered query.
+type answersCmd struct {
+	Dir   string `arg:"" help:"Directory of the store."`
+	Name  string `arg:"" help:"Name of the query."`
+	Count bool   `help:"Print the name, the number of answers and their total multiplicity instead."`
+	outputFlags
+}
+
+// Run runs the command.
+func (c *answersCmd) Run(a *app) error {
+	return a.reading(c.Dir, func(db *triegs.DB, snap *triegs.Snapshot) error {
+		q, err := db.Query(c.Name)
+		if err != nil {
+			return err
+		}
+		if c.Count {
+			return a.printCount(c.writer(a), snap, c.Name)
+		}
+		return a.printAnswers(c.writer(a), snap, q)
+	})
+}
+
+// selectCmd answers a query once.
+type selectCmd struct {
+	Dir  string `arg:"" help:"Directory of the store."`
+	Text string `arg:"" help:"The query, in either form."`
+	outputFlags
+}
+
+// Run runs the command.
+func (c *selectCmd) Run(a *app) error {
+	x, err := triegs.Explain(c.Text)
+	if err != nil {
+		return err
+	}
+	name := x.Name
+	if name == "" {
+		name = "select"
+	}
+	q, err := a.describe(name, c.Text)
+	if err != nil {
+		return err
+	}
+	return a.reading(c.Dir, func(_ *triegs.DB, snap *triegs.Snapshot) error {
+		w := c.writer(a)
+		if err := w.Begin(name, q.Columns(), !q.Distinct()); err != nil {
+			return err
+		}
+		return a.printRows(w, name, snap.Select(a.ctx, c.Text))
+	})
+}
+
+// describe tells what the rows of a query text look like, by registering it in
+// an empty store. The header has to be known also when there are no rows.
+func (a *app) describe(name, text string) (q *triegs.Query, err error) {
+	err = a.withStore("", triegs.Options{}, func(db *triegs.DB) (err error) {
+		q, err = db.Register(a.ctx, name, text)
+		return err
+	})
+	return q, err
+}
+
+// explainCmd tells what a query is. With a directory, a query that is
+// registered there with the same text is explained as it is kept up there.
+type explainCmd struct {
+	Dir   string `arg:"" optional:"" help:"Directory of a store."`
+	Query string `required:"" placeholder:"FILE" help:"File that holds the query."`
+}
+
+// Run runs the command.
+func (c *explainCmd) Run(a *app) error {
+	f, err := readQuery(c.Query)
+	if err != nil {
+		return err
+	}
+	x, err := triegs.Explain(f.text)
+	if err != nil {
+		return f.locate(err)
+	}
+	if c.Dir != "" {
+		err := a.reading(c.Dir, func(db *triegs.DB, _ *triegs.Snapshot) error {
+			for _, q := range db.Queries() {
+				if q.Text() == f.text {
+					x = q.Explain()
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprint(a.stdout, x)
+	return err
+}
+
+// statsCmd prints figures.
+type statsCmd struct {
+	Dir    string `arg:"" help:"Directory of the store."`
+	Output string `default:"text" enum:"text,json" help:"text or json."`
+}
+
+// Run runs the command.
+func (c *statsCmd) Run(a *app) error {
+	return a.reading(c.Dir, func(db *triegs.DB, snap *triegs.Snapshot) error {
+		m, offsets := db.Metrics(), snap.Offsets()
+		if c.Output == "json" {
+			e := json.NewEncoder(a.stdout)
+			e.SetIndent("", "  ")
+			return e.Encode(struct {
+				Metrics triegs.Metrics    `json:"metrics"`
+				Offsets map[string]uint64 `json:"offsets"`
+			}{m, offsets})
+		}
+		if _, err := fmt.Fprint(a.stdout, m); err != nil {
+			return err
+		}
+		for _, source := range slices.Sorted(maps.Keys(offsets)) {
+			if _, err := fmt.Fprintf(a.stdout, "source %s: next offset %d\n", source, offsets[source]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// verifyCmd checks a store.
+type verifyCmd struct {
+	Dir string `arg:"" help:"Directory of the store."`
+}
+
+// Run runs the command.
+func (c *verifyCmd) Run(a *app) error {
+	return a.reading(c.Dir, func(db *triegs.DB, snap *triegs.Snapshot) error {
+		if err := db.Verify(a.ctx); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(a.stdout, "epoch %d: every view equals its definition, queries: %d\n", snap.Epoch(), len(db.Queries()))
+		return err
+	})
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/triegs/triegs"
+)
+
+// withStore opens the store in dir, "" for one in memory, calls f and closes
+// it. Events that the store skipped are told on standard error.
+func (a *app) withStore(dir string, opts triegs.Options, f func(db *triegs.DB) error) (err error) {
+	skipped := map[string]int{}
+	opts.OnEvent = func(n triegs.Notice) {
+		if n.Kind == triegs.NoticeReplay {
+			skipped[n.Source] += n.Count
+		}
+	}
+	db, err := triegs.Open(dir, &opts)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, db.Close())
+		for source, n := range skipped {
+			fmt.Fprintf(a.stderr, "triegs: source %s: %d events were in the store already\n", source, n)
+		}
+	}()
+	return f(db)
+}
+
+// reading opens the store in dir without writing to it, and pins its last
+// epoch.
+func (a *app) reading(dir string, f func(db *triegs.DB, snap *triegs.Snapshot) error) error {
+	return a.withStore(dir, triegs.Options{ReadOnly: true}, func(db *triegs.DB) (err error) {
+		snap, err := db.Snapshot()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, snap.Close()) }()
+		return f(db, snap)
+	})
+}
+
+// mustExist refuses a store that is not there, for commands that would make an
+// empty one and then complain about what it does not hold.
+func mustExist(dir string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("%s: %w", dir, osCause(err))
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/triegs/triegs"
+)
+
+// TestTranscripts plays the command lines in testdata, each file in a directory
+// of its own. The commands of a file are
+//
+//	file name=NAME [gzip]   writes a file
+//	stdin                   what the next triegs command reads
+//	triegs                  runs the command line below it
+//	ls dir=DIR              lists a directory
+//	hold dir=DIR            opens a store and keeps it locked, release lets go
+//	damage dir=DIR          flips a bit in the middle of the log of a store
+//
+// Run with -rewrite to take what is printed for what is wanted, then read the
+// difference.
+func TestTranscripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(t.TempDir())
+		p := &player{t: t}
+		defer p.release()
+		datadriven.RunTest(t, path, p.play)
+	})
+}
+
+// player is the state of one transcript.
+type player struct {
+	t     *testing.T
+	stdin string
+	held  *triegs.DB
+}
+
+func (p *player) play(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	var name, dir string
+	d.MaybeScanArgs(t, "name", &name)
+	d.MaybeScanArgs(t, "dir", &dir)
+	switch d.Cmd {
+	case "file":
+		content := []byte(d.Input + "\n")
+		if d.HasArg("gzip") {
+			content = compress(content)
+		}
+		if err := os.WriteFile(name, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return ""
+	case "stdin":
+		p.stdin = d.Input + "\n"
+		return ""
+	case "triegs":
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), words(d.Input), strings.NewReader(p.stdin), &stdout, &stderr)
+		p.stdin = ""
+		out := fmt.Sprintf("exit %d\n", code)
+		for line := range strings.Lines(stderr.String()) {
+			out += "stderr: " + line
+		}
+		return p.steady(out + stdout.String())
+	case "ls":
+		return list(t, dir)
+	case "hold":
+		db, err := triegs.Open(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.held = db
+		return ""
+	case "release":
+		p.release()
+		return ""
+	case "damage":
+		damage(t, dir)
+		return ""
+	}
+	t.Fatalf("unknown command %s", d.Cmd)
+	return ""
+}
+
+// varying is what differs between two runs besides the directory: the holder of
+// a lock, and where in the log a damage was met.
+var varying = []struct {
+	what *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`process \d+`), "process PID"},
+	{regexp.MustCompile(`offset \d+, epoch entry \d+`), "offset N, epoch entry N"},
+}
+
+// steady replaces what differs between two runs.
+func (p *player) steady(out string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	out = strings.ReplaceAll(out, dir, "HERE")
+	for _, v := range varying {
+		out = v.what.ReplaceAllString(out, v.with)
+	}
+	return out
+}
+
+func (p *player) release() {
+	if p.held == nil {
+		return
+	}
+	if err := p.held.Close(); err != nil {
+		p.t.Error(err)
+	}
+	p.held = nil
+}
+
+// words splits a command line at blanks and line ends, outside of single
+// quotes.
+func words(line string) []string {
+	var out []string
+	quoted, inWord := false, false
+	for _, c := range line {
+		switch {
+		case c == '\'':
+			quoted = !quoted
+			if !inWord {
+				out, inWord = append(out, ""), true
+			}
+		case !quoted && (c == ' ' || c == '\n'):
+			inWord = false
+		default:
+			if !inWord {
+				out, inWord = append(out, ""), true
+			}
+			out[len(out)-1] += string(c)
+		}
+	}
+	return out
+}
+
+func compress(content []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write(content)
+	w.Close()
+	return b.Bytes()
+}
+
+// list lists what is in a directory, without descending.
+func list(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return "not there\n"
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out string
+	for _, e := range entries {
+		out += e.Name() + "\n"
+	}
+	return out
+}
+
+// damage flips a bit in the middle of the largest file below dir, which is a
+// segment of the log.
+func damage(t *testing.T, dir string) {
+	t.Helper()
+	var largest string
+	var size int64
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Size() > size {
+			largest, size = path, info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(largest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[len(content)/2] ^= 0x10
+	if err := os.WriteFile(largest, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
