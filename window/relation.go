@@ -28,8 +28,8 @@ type relation struct {
 
 // touch remembers the multiplicity that a fact had when the epoch began.
 type touch struct {
-	old int64
-	rec uint32
+	old       int64
+	rec, hash uint32
 }
 
 // hasher mixes the words of a tuple, two at a time, by a multiplication of 64

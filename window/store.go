@@ -113,7 +113,7 @@ func (s *Store) Insert(rel uint32, tuple []uint64, time int64, value uint64, id 
 	if old == math.MaxInt64 {
 		return errCount
 	}
-	s.touch(r, rel, rec, tail, old)
+	s.touch(r, rel, rec, hash, tail, old)
 	if old == 0 {
 		r.live++
 	}
@@ -137,7 +137,7 @@ func (s *Store) refresh(seq uint64, rel uint32, tuple []uint64, time int64, valu
 	}
 	r := s.rels[rel]
 	tail := r.facts.at(at.rec)[r.arity:]
-	s.touch(r, rel, at.rec, tail, s.copies.count(tail[2]))
+	s.touch(r, rel, at.rec, s.hash.sum(tuple), tail, s.copies.count(tail[2]))
 	old := s.move(tail, entry{at.time, seq, 0}, entry{time, seq, value})
 	s.undo.refreshed(rel, at.rec, old, time)
 	return nil
@@ -163,7 +163,8 @@ func (s *Store) Delete(rel uint32, tuple []uint64, value uint64) error {
 	if len(tuple) != r.arity {
 		return arityError(r, tuple)
 	}
-	rec, ok := r.find(tuple, s.hash.sum(tuple))
+	hash := s.hash.sum(tuple)
+	rec, ok := r.find(tuple, hash)
 	if !ok {
 		return errNoFact
 	}
@@ -175,7 +176,7 @@ func (s *Store) Delete(rel uint32, tuple []uint64, value uint64) error {
 		}
 		return errNoFact
 	}
-	s.retract(r, rel, rec, tail, at)
+	s.retract(r, rel, rec, hash, tail, at)
 	return nil
 }
 
@@ -192,15 +193,16 @@ func (s *Store) DeleteID(id string, rel uint32, tuple []uint64) error {
 	if tuple != nil && (at.rel != rel || len(tuple) != r.arity || !equal(r.facts.at(at.rec), tuple)) {
 		return errOtherID
 	}
-	tail := r.facts.at(at.rec)[r.arity:]
-	s.retract(r, at.rel, at.rec, tail, s.copies.exact(tail, entry{at.time, seq, 0}))
+	w := r.facts.at(at.rec)
+	tail := w[r.arity:]
+	s.retract(r, at.rel, at.rec, s.hash.sum(w[:r.arity]), tail, s.copies.exact(tail, entry{at.time, seq, 0}))
 	return nil
 }
 
 // retract takes the contribution at a place of a fact.
-func (s *Store) retract(r *relation, rel, rec uint32, tail []uint64, at place) {
+func (s *Store) retract(r *relation, rel, rec, hash uint32, tail []uint64, at place) {
 	old := s.copies.count(tail[2])
-	s.touch(r, rel, rec, tail, old)
+	s.touch(r, rel, rec, hash, tail, old)
 	if old == 1 {
 		r.live--
 	}
@@ -214,7 +216,7 @@ func (s *Store) retract(r *relation, rel, rec uint32, tail []uint64, at place) {
 }
 
 // touch notes the multiplicity of a fact before the first change of the epoch.
-func (s *Store) touch(r *relation, rel, rec uint32, tail []uint64, old int64) {
+func (s *Store) touch(r *relation, rel, rec, hash uint32, tail []uint64, old int64) {
 	if tail[2]&touchedBit != 0 {
 		return
 	}
@@ -222,7 +224,7 @@ func (s *Store) touch(r *relation, rel, rec uint32, tail []uint64, old int64) {
 	if len(r.touched) == 0 {
 		s.dirty = append(s.dirty, rel)
 	}
-	r.touched = append(r.touched, touch{old, rec})
+	r.touched = append(r.touched, touch{old, rec, hash})
 }
 
 func (s *Store) name(id string, seq uint64, at named) {
@@ -292,7 +294,7 @@ func (s *Store) finish() {
 			state := w[r.arity+2] &^ touchedBit
 			w[r.arity+2] = state
 			if state == 0 {
-				r.remove(t.rec, s.hash.sum(w[:r.arity]))
+				r.remove(t.rec, t.hash)
 			}
 		}
 		r.trim()
