@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -46,49 +49,60 @@ func retract(label, src, dst string) triegs.Event {
 
 // Run runs the command.
 func (demoCmd) Run(a *app) error {
-	return a.withStore("", triegs.Options{}, func(db *triegs.DB) (err error) {
-		fmt.Fprintf(a.stdout, "%s\n", demoQuery)
-		if _, err := db.Register(a.ctx, "replies", demoQuery); err != nil {
-			return err
-		}
-		var pinned *triegs.Snapshot
-		for i, step := range demoSteps {
-			if i == len(demoSteps)-1 {
-				if pinned, err = db.Snapshot(); err != nil {
-					return err
-				}
-				defer func() { err = errors.Join(err, pinned.Close()) }()
-				fmt.Fprintf(a.stdout, "\nA reader pins epoch %d and keeps it.\n", pinned.Epoch())
-			}
-			// The time is part of the example, so that it prints the same
-			// whenever it is played.
-			at := time.Date(2026, 1, 1, 12, i, 0, 0, time.UTC)
-			epoch, err := db.Append(a.ctx, triegs.Batch{Events: step.events, Time: at})
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(a.stdout, "\nepoch %d: %s\n", epoch, step.what)
-			if err := a.demoNow(db); err != nil {
-				return err
-			}
-		}
-		fmt.Fprintf(a.stdout, "\nThe pinned reader is still at epoch %d.\n", pinned.Epoch())
-		return a.demoAnswers(pinned)
+	// A buffer keeps the first write error for the end.
+	out := bufio.NewWriter(a.stdout)
+	err := a.withStore("", triegs.Options{}, func(db *triegs.DB) error {
+		return demo(a.ctx, db, out)
 	})
+	return errors.Join(err, out.Flush())
 }
 
-// demoNow prints the answers of the last epoch.
-func (a *app) demoNow(db *triegs.DB) (err error) {
+// demo plays the steps. The reader is pinned before the last one.
+func demo(ctx context.Context, db *triegs.DB, out io.Writer) (err error) {
+	fmt.Fprintf(out, "%s\n", demoQuery)
+	if _, err := db.Register(ctx, "replies", demoQuery); err != nil {
+		return err
+	}
+	last := len(demoSteps) - 1
+	for i := range last {
+		if err := demoStep(ctx, db, out, i); err != nil {
+			return err
+		}
+	}
+	pinned, err := db.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pinned.Close()) }()
+	fmt.Fprintf(out, "\nA reader pins epoch %d and keeps it.\n", pinned.Epoch())
+	if err := demoStep(ctx, db, out, last); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nThe pinned reader is still at epoch %d.\n", pinned.Epoch())
+	return demoAnswers(pinned, out)
+}
+
+// demoStep appends a batch and prints the answers of its epoch.
+func demoStep(ctx context.Context, db *triegs.DB, out io.Writer, i int) (err error) {
+	step := demoSteps[i]
+	// The time is part of the example, so that it prints the same whenever it
+	// is played.
+	at := time.Date(2026, 1, 1, 12, i, 0, 0, time.UTC)
+	epoch, err := db.Append(ctx, triegs.Batch{Events: step.events, Time: at})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nepoch %d: %s\n", epoch, step.what)
 	snap, err := db.Snapshot()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, snap.Close()) }()
-	return a.demoAnswers(snap)
+	return demoAnswers(snap, out)
 }
 
 // demoAnswers prints the answers of an epoch, one a line with its count.
-func (a *app) demoAnswers(snap *triegs.Snapshot) error {
+func demoAnswers(snap *triegs.Snapshot, out io.Writer) error {
 	n := 0
 	for row, err := range snap.Answers("replies") {
 		if err != nil {
@@ -98,11 +112,11 @@ func (a *app) demoAnswers(snap *triegs.Snapshot) error {
 		for i := range terms {
 			terms[i] = row.Term(i).Lexical()
 		}
-		fmt.Fprintf(a.stdout, "  (%s) with %d\n", strings.Join(terms, ", "), row.Multiplicity())
+		fmt.Fprintf(out, "  (%s) with %d\n", strings.Join(terms, ", "), row.Multiplicity())
 		n++
 	}
 	if n == 0 {
-		fmt.Fprintln(a.stdout, "  no answer")
+		fmt.Fprintln(out, "  no answer")
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ var notBuilt = map[string]bool{"ttl": true, "nq": true}
 // NotBuiltError names a format that is known and not read yet.
 type NotBuiltError struct{ Name string }
 
+// Error names the format.
 func (e *NotBuiltError) Error() string { return fmt.Sprintf("format %s is not built yet", e.Name) }
 
 // Detect returns the format of the input called path. A name given by the user
@@ -93,6 +94,7 @@ type Error struct {
 	Err error
 }
 
+// Error puts file:line in front of the complaint.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return fmt.Sprintf("%s: %v", e.File, e.Err)
@@ -100,6 +102,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
 }
 
+// Unwrap returns the complaint.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Batch is a batch of events with the place that each came from.

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/triegs/triegs"
+)
+
+// call runs a command line and returns its exit code and what it printed.
+func call(ctx context.Context, stdin string, args ...string) (code int, stdout, stderr string) {
+	var out, complaints bytes.Buffer
+	code = run(ctx, args, strings.NewReader(stdin), &out, &complaints)
+	return code, out.String(), complaints.String()
+}
+
+// file writes a file into a directory of its own.
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const twoEdges = "0\tr\ta\tb\n0\tr\tc\td\n"
+
+// TestStats prints the figures and offsets of a store in both forms.
+func TestStats(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	for _, source := range []string{"b", "a"} {
+		if code, _, complaints := call(t.Context(), twoEdges, "append", dir, "--source", source); code != exitDone {
+			t.Fatal(complaints)
+		}
+	}
+	code, out, complaints := call(t.Context(), "", "stats", dir, "--output", "json")
+	if code != exitDone || complaints != "" {
+		t.Fatal(code, complaints)
+	}
+	var got struct {
+		Metrics triegs.Metrics
+		Offsets map[string]uint64
+	}
+	d := json.NewDecoder(strings.NewReader(out))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Metrics.Epoch != 2 || got.Metrics.Facts != 2 || got.Metrics.Contributions != 4 || got.Metrics.Relations != 1 {
+		t.Errorf("metrics: %+v", got.Metrics)
+	}
+	if len(got.Offsets) != 2 || got.Offsets["a"] != 2 || got.Offsets["b"] != 2 {
+		t.Errorf("offsets: %v", got.Offsets)
+	}
+	code, out, _ = call(t.Context(), "", "stats", dir)
+	if want := "source a: next offset 2\nsource b: next offset 2\n"; code != exitDone || !strings.HasSuffix(out, want) || !strings.HasPrefix(out, "epoch ") {
+		t.Errorf("exit %d, %q", code, out)
+	}
+}
+
+// TestRunStats keeps the figures off standard output.
+func TestRunStats(t *testing.T) {
+	q := file(t, "q.rule", "q(x, y) :- r(x, y).")
+	code, out, complaints := call(t.Context(), twoEdges, "run", "--query", q, "--emit", "count", "--stats")
+	if code != exitDone || out != "q\t2\t2\n" || !strings.HasPrefix(complaints, "epoch ") {
+		t.Errorf("exit %d, %q, %q", code, out, complaints)
+	}
+}
+
+// TestInterrupted ends with a message and leaves the store as it was.
+func TestInterrupted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	if code, _, complaints := call(t.Context(), twoEdges, "append", dir); code != exitDone {
+		t.Fatal(complaints)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, _, complaints := call(ctx, "0\tr\te\tf\n", "append", dir)
+	if code != exitInput || !strings.Contains(complaints, "canceled") {
+		t.Errorf("exit %d, %q", code, complaints)
+	}
+	if _, out, _ := call(t.Context(), "", "stats", dir); !strings.Contains(out, "2 (2 contributions)") {
+		t.Errorf("stats: %s", out)
+	}
+}
+
+// TestBlankLabels gives labels of N-Triples the scope that they have: the load
+// and the file, also over a restart (TERM-06), or the source, so that a replay
+// sends the same events.
+func TestBlankLabels(t *testing.T) {
+	one := file(t, "1.nt", "_:b0 <http://e/p> \"1\" .\n")
+	two := file(t, "2.nt", "_:b0 <http://e/p> \"2\" .\n")
+	both := file(t, "3.nt", "_:b0 <http://e/p> \"1\" .\n_:b0 <http://e/p> \"2\" .\n")
+	query := file(t, "q.rule", `q(x) :- <http://e/p>(x, "1"), <http://e/p>(x, "2").`)
+	for _, tc := range []struct {
+		name  string
+		loads [][]string
+		want  string
+	}{
+		{"one load of two files", [][]string{{"--input", one, "--input", two}}, "q\t0\t0\n"},
+		{"two loads", [][]string{{"--input", one}, {"--input", two}}, "q\t0\t0\n"},
+		{"one file", [][]string{{"--input", both}}, "q\t1\t1\n"},
+		{"one file twice", [][]string{{"--input", both}, {"--input", both}}, "q\t2\t2\n"},
+		{"one source, replayed", [][]string{{"--source", "s", "--input", one}, {"--source", "s", "--input", both}}, "q\t1\t1\n"},
+		{"two sources", [][]string{{"--source", "s", "--input", one}, {"--source", "t", "--input", two}}, "q\t0\t0\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "store")
+			play(t, "register", dir, "q", "--query", query)
+			for _, load := range tc.loads {
+				play(t, append([]string{"append", dir}, load...)...)
+			}
+			if got := play(t, "answers", dir, "q", "--count"); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestResume sends a longer input again under the same source: only what is new
+// is applied, although it is cut into other batches.
+func TestResume(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	query := file(t, "q.rule", "q(x, y) :- r(x, y).")
+	play(t, "register", dir, "q", "--query", query)
+	lines := strings.Repeat("0\tr\ta\tb\n", 100)
+	for _, step := range []struct {
+		text, batch, want string
+	}{
+		{lines[:8*40], "7", "q\t1\t40\n"},
+		{lines[:8*90] + "bad\n", "9", "q\t1\t90\n"},
+		{lines, "64", "q\t1\t100\n"},
+		{lines, "1000", "q\t1\t100\n"},
+	} {
+		call(t.Context(), step.text, "append", dir, "--source", "s", "--batch", step.batch)
+		if got := play(t, "answers", dir, "q", "--count"); got != step.want {
+			t.Errorf("batches of %s: got %q, want %q", step.batch, got, step.want)
+		}
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+// TestBrokenOutput reports a standard output that takes nothing.
+func TestBrokenOutput(t *testing.T) {
+	q := file(t, "q.rule", "q(x, y) :- r(x, y).")
+	for _, args := range [][]string{
+		{"run", "--query", q},
+		{"run", "--query", q, "--emit", "count"},
+		{"explain", "--query", q},
+		{"demo"},
+	} {
+		var complaints bytes.Buffer
+		code := run(t.Context(), args, strings.NewReader(twoEdges), brokenPipe{}, &complaints)
+		if code != exitInput || !strings.Contains(complaints.String(), "broken pipe") {
+			t.Errorf("%v: exit %d, %q", args, code, complaints.String())
+		}
+	}
+}
+
+// TestNoProgressInFiles keeps the progress line off a standard error that is
+// not a terminal, which a buffer and a file are not.
+func TestNoProgressInFiles(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, a := range []*app{{stderr: f}, {stderr: &bytes.Buffer{}}} {
+		if p := a.newProgress(); p.w != nil {
+			t.Errorf("progress on %T", a.stderr)
+		}
+	}
+}
