@@ -3,6 +3,9 @@ package triegs_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
+	"testing"
 
 	"github.com/triegs/triegs"
 )
@@ -46,4 +49,26 @@ func liked(ctx context.Context) error {
 		fmt.Println(row.Term(0), row.Term(1), row.Term(2), row.Multiplicity())
 	}
 	return nil
+}
+
+// TestReadmeExample holds the program of the README against the example above,
+// line by line.
+func TestReadmeExample(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), "```go\n")
+	program, _, ok := strings.Cut(rest, "```")
+	if !ok || program == "" {
+		t.Fatal("the README has no program")
+	}
+	source, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	indented := "\t" + strings.ReplaceAll(strings.TrimSuffix(program, "\n"), "\n", "\n\t")
+	if !strings.Contains(string(source), indented) {
+		t.Errorf("the example differs from the README's program:\n%s", program)
+	}
 }

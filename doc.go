@@ -1,0 +1,33 @@
+// Package triegs is an embeddable database that keeps the answers of graph
+// queries up to date while edges arrive, repeat and go.
+//
+// A store holds relations, which are multisets of facts, and registered
+// queries. Events come in batches. A batch is applied as one epoch: it is
+// logged, its net change goes through the views of every query once, and one
+// immutable root vector is published. The answers of a full acyclic query are
+// never stored; they are enumerated from its views.
+//
+// # Types
+//
+// [Open] gives a [DB]. [DB.Append] takes a [Batch] of [Event] values whose facts
+// are tuples of [Term]. [DB.Register] adds a query, in rule or SPARQL text.
+// [DB.Snapshot] pins the last epoch; [Snapshot.Answers] walks the answers of a
+// query in it as [Row] values, [Snapshot.Lookup] finds one, [Snapshot.Count]
+// counts them, [Snapshot.Select] answers a query once.
+//
+// # Guarantees
+//
+//   - Consistency: everything that is read through a Snapshot, of all queries,
+//     is the state of one epoch, for as long as the Snapshot is open.
+//   - Atomicity: a batch is refused whole or applied whole.
+//   - Durability: under SyncEpoch, the default, an epoch that readers can see
+//     survives a crash. Events with a source and an offset are applied once.
+//   - Exactness: a multiplicity is exact or ErrOverflow.
+//   - Delay: the work between two answers depends on the query only.
+//
+// # Caveats
+//
+// One goroutine writes at a time and others wait. A row is reused by the next
+// step; Row.Clone keeps it. A Snapshot must be closed: it keeps the memory of
+// its epoch.
+package triegs
