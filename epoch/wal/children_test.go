@@ -1,3 +1,5 @@
+//go:build unix
+
 package wal
 
 import (
@@ -12,15 +14,11 @@ import (
 	"github.com/triegs/triegs/internal/errs"
 )
 
-// nobody is a user without rights of its own.
-const nobody = 65534
-
-// children are the modes of the test binary when it runs as a child.
-var children = map[string]func(dir string) error{
-	"hold":      holdChild,
-	"read-only": readOnlyChild,
-	"write":     writeChild,
-	"limit":     limitChild,
+func init() {
+	children["hold"] = holdChild
+	children["read-only"] = readOnlyChild
+	children["write"] = writeChild
+	children["limit"] = limitChild
 }
 
 // holdChild opens the store for writing, says so, and on a line of input

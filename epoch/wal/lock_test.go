@@ -146,6 +146,9 @@ func TestIO02Context(t *testing.T) {
 	}
 }
 
+// nobody is a user without rights of its own.
+const nobody = 65534
+
 // outside makes a directory that any user may enter.
 func outside(t *testing.T) string {
 	t.Helper()

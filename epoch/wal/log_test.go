@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -308,6 +309,26 @@ func TestEnqueueAllocs(t *testing.T) {
 	})
 	if n > 0 {
 		t.Errorf("%.2f allocations an entry", n)
+	}
+}
+
+// TestLargeEntryIsFreed: nothing keeps the buffers of a large entry.
+func TestLargeEntryIsFreed(t *testing.T) {
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	start := heap()
+	l, _ := mustOpen(t, fastDir(t), Options{})
+	defer l.Close()
+	if err := put(l, make([]byte, 32<<20)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, l, 2) // the buffers of the group before last are gone too
+	if now := heap(); now > start+4<<20 {
+		t.Errorf("%d bytes live, %d at the start", now, start)
 	}
 }
 

@@ -29,6 +29,9 @@ const (
 	childDir  = "TRIEGS_WAL_TEST_DIR"
 )
 
+// children are the modes, where the system has what they need.
+var children = map[string]func(dir string) error{}
+
 func TestMain(m *testing.M) {
 	if mode := os.Getenv(childMode); mode != "" {
 		if err := children[mode](os.Getenv(childDir)); err != nil {
@@ -44,6 +47,9 @@ func TestMain(m *testing.M) {
 // child prepares a run of the test binary in a mode.
 func child(t *testing.T, mode, dir string) *exec.Cmd {
 	t.Helper()
+	if children[mode] == nil {
+		t.Skipf("the system has no child %q", mode)
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		t.Skipf("no way to run the test binary again: %v", err)
@@ -56,9 +62,12 @@ func child(t *testing.T, mode, dir string) *exec.Cmd {
 // runChild runs the test binary in a mode to its end and returns its output.
 func runChild(t *testing.T, mode, dir string) string {
 	t.Helper()
-	out, err := child(t, mode, dir).CombinedOutput()
+	var stderr bytes.Buffer
+	cmd := child(t, mode, dir)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("child %s: %v\n%s", mode, err, out)
+		t.Fatalf("child %s: %v\n%s", mode, err, &stderr)
 	}
 	return string(out)
 }
