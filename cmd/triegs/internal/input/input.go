@@ -154,11 +154,10 @@ type Stream struct {
 
 // source is the input that is being read.
 type source struct {
-	name   string
-	file   io.Closer
-	rd     reader
-	limit  int       // events in a batch
-	commit time.Time // time of the commit line that ended the batch
+	name  string
+	file  io.Closer
+	rd    reader
+	limit int // events in a batch
 }
 
 // Open returns a stream over the inputs. Nothing is opened yet. The error is
@@ -227,7 +226,7 @@ func (s *Stream) fill() (*Batch, error) {
 	for len(b.Events) < c.limit {
 		rec = record{}
 		if err := c.rd.next(&rec, &s.terms); err != nil {
-			if err == io.EOF { //nolint:errorlint // io.EOF is never wrapped by a reader
+			if errors.Is(err, io.EOF) {
 				s.finish(b, time.Time{})
 				return b, io.EOF
 			}
@@ -385,7 +384,7 @@ func (s *Stream) scanCommits(path string) (bool, error) {
 	rd := newJSONLReader(newLineReader(text))
 	for {
 		line, err := rd.lines.next()
-		if err == io.EOF { //nolint:errorlint // io.EOF is never wrapped by a reader
+		if errors.Is(err, io.EOF) {
 			return false, nil
 		}
 		if err != nil {
@@ -409,7 +408,7 @@ func (s *Stream) scanCommits(path string) (bool, error) {
 func plain(r io.Reader, path string) (io.Reader, error) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	magic, err := br.Peek(2)
-	if err != nil && err != io.EOF { //nolint:errorlint // Peek returns io.EOF bare
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, cause(err)
 	}
 	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -420,7 +419,7 @@ func plain(r io.Reader, path string) (io.Reader, error) {
 	}
 	zr, err := gzip.NewReader(br)
 	if err != nil {
-		return nil, fmt.Errorf("%w: bad gzip header: %w", triegs.ErrSyntax, err)
+		return nil, fmt.Errorf("%w: bad gzip header: %v", triegs.ErrSyntax, err)
 	}
 	return zr, nil
 }

@@ -91,7 +91,7 @@ func trimEnd(line []byte) []byte {
 // readError makes damaged gzip data bad input; io.EOF stays bare.
 func readError(err error) error {
 	switch {
-	case err == io.EOF: //nolint:errorlint // bufio returns io.EOF bare
+	case errors.Is(err, io.EOF):
 		return io.EOF
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader):
 		return fmt.Errorf("%w: damaged gzip data: %w", triegs.ErrSyntax, err)
