@@ -71,6 +71,7 @@ func TestTimeBeyondNanoseconds(t *testing.T) {
 		{time.Date(9999, 12, 31, 23, 59, 59, 120, time.UTC), "9999-12-31T23:59:59.00000012Z"},
 		{time.Date(12345, 1, 2, 3, 4, 5, 0, time.UTC), "12345-01-02T03:04:05Z"},
 		{time.Date(-4, 1, 2, 3, 4, 5, 0, time.UTC), "-0004-01-02T03:04:05Z"},
+		{time.Date(0, 1, 2, 3, 4, 5, 0, time.UTC), "0000-01-02T03:04:05Z"},
 		{time.Time{}, "0001-01-01T00:00:00Z"},
 	} {
 		got := Time(c.at)

@@ -75,6 +75,7 @@ func TestErrors(t *testing.T) {
 		{"q(x) :- r(x),\n  y > 3", "2:3", errs.ErrSyntax, `variable "y" of a comparison`},
 		{"q(_) :- r(x)", "1:3", errs.ErrSyntax, "anonymous"},
 		{"q(x) :- r(x), _ > 3", "1:15", errs.ErrSyntax, "anonymous"},
+		{"q(x) :- r(x), 3 < _", "1:19", errs.ErrSyntax, "anonymous"},
 		{"q(x) :- r()", "1:11", errs.ErrSyntax, "needs an argument"},
 		{"q(x) :- r(x", "1:12", errs.ErrSyntax, `text ends where "," or ")"`},
 		{"q(x) :- r(x y)", "1:13", errs.ErrSyntax, `"y"`},
