@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/triegs/triegs"
+	"github.com/triegs/triegs/cmd/triegs/internal/input"
 )
 
 // call runs a command line and returns its exit code and what it printed.
@@ -178,6 +180,27 @@ func TestNoProgressInFiles(t *testing.T) {
 	for _, a := range []*app{{stderr: f}, {stderr: &bytes.Buffer{}}} {
 		if p := a.newProgress(); p.w != nil {
 			t.Errorf("progress on %T", a.stderr)
+		}
+	}
+}
+
+// TestLocate gives errors of Append their line, and leaves those alone that are
+// not about the input.
+func TestLocate(t *testing.T) {
+	b := &input.Batch{File: "a.tsv", Lines: []int{4, 7}}
+	b.Events = make([]triegs.Event, 2)
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("triegs: event 1: %w", triegs.ErrNoSuchFact), "a.tsv:7: event 1: no such fact"},
+		{fmt.Errorf("triegs: %w: of query q, see event 1: x", triegs.ErrOverflow), "a.tsv:4: the batch of 2 events that begins here: count does not fit in int64: of query q, see event 1: x"},
+		{fmt.Errorf("triegs: %w", triegs.ErrReadOnly), "store is read-only"},
+		{context.Canceled, "context canceled"},
+	} {
+		got := locate(b, tc.err)
+		if !errors.Is(got, tc.err) || message(got) != tc.want {
+			t.Errorf("got %q, want %q", message(got), tc.want)
 		}
 	}
 }

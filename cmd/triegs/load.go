@@ -78,13 +78,19 @@ func (a *app) load(db *triegs.DB, f *inputFlags, source string) (err error) {
 }
 
 // eventIndex is how errors of Append tell the event that is at fault.
-var eventIndex = regexp.MustCompile(`\bevent (\d+)\b`)
+var eventIndex = regexp.MustCompile(`^(?:triegs: )?event (\d+): `)
 
-// locate gives an error of Append the line of the event that it names.
+// locate gives an error of Append the line of the event that it names. Where the
+// batch as a whole is at fault, the line is that of its first event.
 func locate(b *input.Batch, err error) error {
 	if m := eventIndex.FindStringSubmatch(err.Error()); m != nil {
 		if i, convErr := strconv.Atoi(m[1]); convErr == nil {
 			return b.At(i, err)
+		}
+	}
+	for _, fault := range []error{triegs.ErrOverflow, triegs.ErrBudget, triegs.ErrGap, triegs.ErrValue, triegs.ErrTime} {
+		if errors.Is(err, fault) {
+			return b.At(0, fmt.Errorf("the batch of %d events that begins here: %w", len(b.Events), err))
 		}
 	}
 	return err
