@@ -112,7 +112,6 @@ func TestLIFE02(t *testing.T) {
 		"SkipTo":      func() error { return db.SkipTo(ctx, "s", 9) },
 		"ResetSource": func() error { return db.ResetSource(ctx, "s", "2") },
 		"WaitFor":     func() error { return db.WaitFor(ctx, 99) },
-		"Advance":     func() error { _, err := db.Advance(ctx, time.Now()); return err },
 		"Verify":      func() error { return db.Verify(ctx) },
 		"Answers":     func() error { _, err := gather(snap.Answers("q")); return err },
 		"a late loop": func() error { _, err := gather(late); return err },
@@ -244,6 +243,7 @@ func TestLIFE05(t *testing.T) {
 	w := product(t, scaled(3163, 1000))
 	s := w.snapshot()
 	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
 	rows, last := 0, error(nil)
 	for _, err := range s.Select(ctx, "p(x, y) :- A(x, u), B(y, v).") {
 		if err != nil {
