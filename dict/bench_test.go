@@ -46,6 +46,12 @@ func BenchmarkDict(b *testing.B) {
 				}
 				b.ReportMetric(float64(d.Bytes())/float64(n), "B/term")
 			})
+			b.Run("all/"+name, func(b *testing.B) {
+				ids := make([]uint64, 256)
+				for i := 0; i < b.N; i += len(ids) {
+					d.InternAll(ids, drawn[i&(1<<16-1):][:len(ids)])
+				}
+			})
 			b.Run("map/"+name, func(b *testing.B) {
 				sum := uint64(0)
 				for i := 0; b.Loop(); i++ {

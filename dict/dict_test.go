@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -215,6 +216,39 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// TestInternAllRefuses stops at the first term that is refused.
+func TestInternAllRefuses(t *testing.T) {
+	big := term.String(strings.Repeat("x", TermBytesMax+1))
+	for _, tc := range []struct {
+		name  string
+		bad   term.Term
+		terms uint64 // ids already handed out
+		want  int
+	}{
+		{"absent", term.Term{}, 0, 20},
+		{"too large", big, 0, 20},
+		{"full, string", term.String("s"), TermsMax - 19, 19},
+		{"full, int", term.Int(7), TermsMax - 20, 20},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := New()
+			var terms []term.Term
+			for i := range 20 {
+				terms = append(terms, term.String(fmt.Sprint(i)))
+			}
+			d.entries.pages.list.Store(new(make([]*entryPage, tc.terms>>pageShift)))
+			d.n.Store(tc.terms)
+			if tc.terms > 0 {
+				d.entries.pages.append(new(entryPage))
+			}
+			ids := make([]uint64, 21)
+			if n := d.InternAll(ids, append(terms, tc.bad)); n != tc.want || d.Len() != tc.terms+uint64(n) {
+				t.Fatalf("%d interned, %d ids", n, d.Len())
+			}
+		})
+	}
+}
+
 // random draws terms that repeat, of all sizes, and integers around the border
 // of the array.
 func random(rng *rand.Rand) term.Term {
@@ -248,17 +282,24 @@ func TestModel(t *testing.T) {
 		ids := map[term.Term]uint64{}
 		for batch := range 60 {
 			mark := len(terms)
+			var all []term.Term
+			var want []uint64
 			for range rng.IntN(400) {
 				x := random(rng)
-				want, ok := ids[x]
-				if !ok {
+				if ids[x] == 0 {
 					terms = append(terms, x)
-					want = uint64(len(terms))
-					ids[x] = want
+					ids[x] = uint64(len(terms))
 				}
-				if got := d.Intern(x); got != want {
-					t.Fatalf("seed %d: %v has id %d, want %d", seed, x, got, want)
+				all, want = append(all, x), append(want, ids[x])
+				if batch%2 == 0 {
+					if got := d.Intern(x); got != ids[x] {
+						t.Fatalf("seed %d: %v has id %d, want %d", seed, x, got, ids[x])
+					}
 				}
+			}
+			got := make([]uint64, len(all))
+			if n := d.InternAll(got, all); n != len(all) || !slices.Equal(got, want) {
+				t.Fatalf("seed %d: ids %v of %v, want %v", seed, got, all, want)
 			}
 			if rng.IntN(3) > 0 {
 				continue
@@ -370,6 +411,7 @@ func TestFree(t *testing.T) {
 	terms := append(kinds(), term.IRI("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"), term.String(strings.Repeat("x", 240)))
 	intern(t, d, terms...)
 	var buf [512]byte
+	buffer := make([]uint64, len(terms))
 	missing := term.String("http://example.org/nowhere")
 	for _, tc := range []struct {
 		name string
@@ -380,6 +422,7 @@ func TestFree(t *testing.T) {
 				d.Intern(x)
 			}
 		}},
+		{"intern all", func() { d.InternAll(buffer, terms) }},
 		{"find", func() {
 			for _, x := range terms {
 				d.Find(x, d.Len())
