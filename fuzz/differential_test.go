@@ -13,8 +13,8 @@ import (
 // relations, terms and epochs are shared too; each is one pair of a query and a
 // stream.
 const (
-	pairsFull   = 1000
-	pairsShort  = 150
+	pairsFull   = 4000
+	pairsShort  = 400
 	queriesEach = 4
 	epochsEach  = 50
 )

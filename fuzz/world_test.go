@@ -32,12 +32,16 @@ func newWorld(t *testing.T, dir string, opts *triegs.Options) *world {
 	}
 	w := &world{t, db, context.Background()}
 	t.Cleanup(func() {
-		if err := w.db.Verify(context.Background()); err != nil && !errors.Is(err, triegs.ErrClosed) {
-			t.Errorf("verify: %v", err)
-		}
-		if err := w.db.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		// With a limit: after a panic in the engine a lock may never be freed,
+		// and waiting for it would hide the panic.
+		within(t, time.Minute, "verifying and closing the store", func() {
+			if err := w.db.Verify(context.Background()); err != nil && !errors.Is(err, triegs.ErrClosed) {
+				t.Errorf("verify: %v", err)
+			}
+			if err := w.db.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		})
 	})
 	return w
 }
