@@ -18,7 +18,6 @@ const (
 	slabSize = 1 << (unitBits + 1) // words
 
 	maxWords = 2048 // the largest block
-	spareMax = 1    // wholly free slabs kept in a size class, against thrashing
 	noSlab   = int32(-1)
 	freeMark = uint64(0) // kind bits of a free block
 )
@@ -58,7 +57,7 @@ type slab struct {
 	live       int32 // blocks in use, retired ones included
 	next, prev int32 // list of slabs of the class with a free block
 	listed     bool
-	spare      bool  // wholly free and kept
+	empty      bool  // in the list of wholly free slabs
 	free       ref   // list of free blocks, linked through word 0
 	bump       int32 // word offset of the first block never used
 }
@@ -69,7 +68,7 @@ type Arena struct {
 	space    Space
 	slabs    []slab
 	partial  [len(classes)]int32 // first slab of the class with a free block
-	spare    [len(classes)]int8  // wholly free slabs of the class that were kept
+	empties  []int32             // slabs that have become wholly free, for sweep
 	unused   []int32             // slab numbers given back
 	version  mvcc.Version
 	log      []ref // blocks allocated in this version, for Abort
@@ -107,6 +106,7 @@ func (a *Arena) Seal(next mvcc.Version) {
 	}
 	a.recl.Seal(a.version)
 	a.log = a.log[:0]
+	a.sweep()
 	a.version = next
 }
 
@@ -126,6 +126,7 @@ func (a *Arena) Abort() {
 		}
 	}
 	a.log = a.log[:0]
+	a.sweep()
 }
 
 // Collect gives back the blocks that no reader can reach, given the published
@@ -138,6 +139,9 @@ func (a *Arena) Collect(published mvcc.Version, pins *mvcc.Pins) {
 // CollectVersions is Collect for a list of pinned versions in ascending order.
 func (a *Arena) CollectVersions(published mvcc.Version, pinned []mvcc.Version) {
 	a.recl.Collect(published, pinned, a.freeFn)
+	if len(a.log) == 0 {
+		a.sweep()
+	}
 }
 
 // size is the size in words of the block's class.
@@ -161,10 +165,6 @@ func (a *Arena) alloc(n int) (ref, []uint64) {
 	} else {
 		r = ref(i)<<unitBits | ref(s.bump>>1)
 		s.bump += size
-	}
-	if s.spare {
-		s.spare = false
-		a.spare[class]--
 	}
 	s.live++
 	if s.free == 0 && s.bump+size > slabSize {
@@ -212,17 +212,27 @@ func (a *Arena) free(r ref) {
 	b[0] = uint64(s.free)
 	s.free = r
 	s.live--
-	if s.live == 0 {
-		if a.spare[s.class] >= spareMax {
-			a.drop(i)
-			return
-		}
-		a.spare[s.class]++
-		s.spare = true
+	if s.live == 0 && !s.empty {
+		s.empty = true
+		a.empties = append(a.empties, i)
 	}
 	if !s.listed {
 		a.list(i)
 	}
+}
+
+// sweep gives wholly free slabs back to the runtime, but for the last one of a
+// class with room, against thrashing. It runs between versions only: the log of
+// a version must not name blocks of a slab that has been put to another use.
+func (a *Arena) sweep() {
+	for _, i := range a.empties {
+		s := &a.slabs[i]
+		s.empty = false
+		if s.live == 0 && (a.partial[s.class] != i || s.next != noSlab) {
+			a.drop(i)
+		}
+	}
+	a.empties = a.empties[:0]
 }
 
 // drop gives a wholly free slab back to the runtime.

@@ -141,9 +141,9 @@ func drawWeight(rng *rand.Rand) int64 {
 // TestVersionsAgainstMaps writes random versions, keeps some pinned, aborts
 // some, and compares every version with a map of its own.
 func TestVersionsAgainstMaps(t *testing.T) {
-	seeds := 120
+	seeds := 60
 	if testing.Short() {
-		seeds = 24
+		seeds = 15
 	}
 	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -159,7 +159,7 @@ func (w *world) run(t *testing.T, rng *rand.Rand, domain int) {
 		before, beforeModel := w.root, maps.Clone(w.model)
 		live := w.arena.Bytes().Live
 		grow := rng.IntN(3) > 0
-		for range rng.IntN(200) {
+		for range rng.IntN(200) * (1 + 9*rng.IntN(2)*rng.IntN(2)) {
 			w.write(t, rng, domain, grow, &rows)
 		}
 		if rng.IntN(6) == 0 {

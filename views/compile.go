@@ -27,10 +27,6 @@ func (s *Store) compile(p *plan.Plan, r Resolver) (*Query, error) {
 			return q, err
 		}
 	}
-	for _, d := range q.fed {
-		s.trim(&d.Relation)
-		d.primary = d.indexes[0]
-	}
 	return q, nil
 }
 

@@ -98,6 +98,10 @@ func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, 
 	for _, rel := range q.bases {
 		s.trim(rel)
 	}
+	for _, d := range q.fed {
+		s.trim(&d.Relation)
+		d.primary = d.indexes[0]
+	}
 	s.queries = append(s.queries, q)
 	return q, nil
 }
