@@ -1,0 +1,319 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/triegs/triegs"
+	"github.com/triegs/triegs/catalog"
+	"github.com/triegs/triegs/epoch"
+	"github.com/triegs/triegs/epoch/record"
+	"github.com/triegs/triegs/internal/term"
+)
+
+// Contender is one of the programs that are measured.
+type Contender string
+
+// The contenders.
+const (
+	// Maps is the program by hand with maps.
+	Maps Contender = "maps"
+	// Dense is the program by hand with arrays over vertices.
+	Dense Contender = "dense"
+	// Engine is TrieGS from ids to published epochs, in memory.
+	Engine Contender = "engine"
+	// API is TrieGS from terms to published epochs through the public API, in
+	// memory.
+	API Contender = "api"
+)
+
+// Contenders lists them.
+func Contenders() []Contender { return []Contender{Maps, Dense, Engine, API} }
+
+// program is a contender at work on a stream.
+type program interface {
+	// load inserts the first window.
+	load() error
+	// slide takes the window from one slide to another as one epoch.
+	slide(from, to int) error
+	// answers is the number of answers.
+	answers() (int64, error)
+	// stats may be called before load and after it.
+	stats() (Internals, error)
+	close() error
+}
+
+// Internals is what TrieGS says of itself.
+type Internals struct {
+	Writes     uint64 // tuples written to indexes and views
+	Woken      uint64 // tuples recomputed because a partner group toggled
+	TrieLive   int64  // bytes reachable from the last epoch
+	TrieTotal  int64  // bytes of all tries, free space included
+	Dictionary int64  // bytes
+	Facts      int64  // bytes of the live contributions
+}
+
+// loadEpoch is the number of insertions in an epoch of a first window.
+const loadEpoch = 2000
+
+// start makes a contender ready for a stream.
+func start(c Contender, s *Stream) (program, error) {
+	switch c {
+	case Maps:
+		return &byHand{s, newHand(s.Workload, 0)}, nil
+	case Dense:
+		return &byHand{s, newHand(s.Workload, s.Vertices())}, nil
+	case Engine:
+		return startEngine(s)
+	case API:
+		return startAPI(s)
+	}
+	return nil, fmt.Errorf("no contender %q", c)
+}
+
+// byHand drives a program by hand.
+type byHand struct {
+	s *Stream
+	p handProgram
+}
+
+func (b *byHand) load() error {
+	for _, e := range b.s.Live(0) {
+		b.p.change(true, e)
+	}
+	return nil
+}
+
+func (b *byHand) slide(from, to int) error {
+	edges := b.s.Edges
+	for i := from; i < to; i++ {
+		b.p.change(true, edges[b.s.Window+i])
+		b.p.change(false, edges[i])
+	}
+	return nil
+}
+
+func (b *byHand) answers() (int64, error) {
+	var out sink
+	b.p.enumerate(&out)
+	return int64(out.n), nil
+}
+
+func (b *byHand) stats() (Internals, error) { return Internals{}, nil }
+
+func (b *byHand) close() error { return nil }
+
+// byEngine drives an epoch.Engine with ids.
+type byEngine struct {
+	s         *Stream
+	e         *epoch.Engine
+	relations []uint32 // by number in the workload
+	tuples    []uint64 // two ids an edge
+}
+
+// idsOf is the ids of the edges of a stream, two each, given that vertex v has
+// the id v+1.
+func idsOf(s *Stream) []uint64 {
+	ids := make([]uint64, 0, 2*len(s.Edges))
+	for _, e := range s.Edges {
+		ids = append(ids, uint64(e.Src)+1, uint64(e.Dst)+1)
+	}
+	return ids
+}
+
+// startEngine interns the vertices by number, so that ids are as dense as the
+// vertices of the program by hand, and registers the query.
+func startEngine(s *Stream) (program, error) {
+	b := &byEngine{s: s, e: epoch.New(0), tuples: s.ids}
+	if err := b.e.Begin(); err != nil {
+		return nil, err
+	}
+	if err := b.prepare(); err != nil {
+		b.e.Rollback()
+		return nil, err
+	}
+	return b, b.commit(record.Register, 0)
+}
+
+func (b *byEngine) prepare() error {
+	for _, name := range b.s.Relations {
+		n, err := b.e.Relation(name, 2)
+		if err != nil {
+			return err
+		}
+		b.relations = append(b.relations, n)
+	}
+	for v := range b.s.Vertices() {
+		id, err := b.e.Intern(term.Int(int64(v)))
+		if err != nil {
+			return err
+		}
+		if id != uint64(v)+1 {
+			return fmt.Errorf("vertex %d has the id %d", v, id)
+		}
+	}
+	p, err := catalog.Compile(b.s.Query, false, false)
+	if err != nil {
+		return err
+	}
+	return b.e.Register(context.Background(), &catalog.Query{Name: b.s.Name, Text: b.s.Query, Plan: p})
+}
+
+func (b *byEngine) commit(kind record.Kind, time int64) error {
+	t, err := b.e.Commit(context.Background(), kind, time)
+	if err != nil {
+		return err
+	}
+	return t.Wait(context.Background())
+}
+
+// event applies edge i.
+func (b *byEngine) event(op uint8, i int, time int64) error {
+	return b.e.Event(record.Event{
+		Op: op, Relation: b.relations[b.s.Edges[i].Rel], Tuple: b.tuples[2*i : 2*i+2], Time: time,
+	})
+}
+
+// epoch runs do as one epoch.
+func (b *byEngine) epoch(time int64, do func() error) error {
+	if err := b.e.Begin(); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		b.e.Rollback()
+		return err
+	}
+	return b.commit(record.Batch, time)
+}
+
+func (b *byEngine) load() error {
+	for i := 0; i < b.s.Window; i += loadEpoch {
+		err := b.epoch(int64(i), func() error {
+			for j := i; j < min(i+loadEpoch, b.s.Window); j++ {
+				if err := b.event(epoch.OpInsert, j, int64(j)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *byEngine) slide(from, to int) error {
+	return b.epoch(int64(b.s.Window+from), func() error {
+		for i := from; i < to; i++ {
+			now := int64(b.s.Window + i)
+			if err := b.event(epoch.OpInsert, b.s.Window+i, now); err != nil {
+				return err
+			}
+			if err := b.event(epoch.OpDelete, i, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (b *byEngine) answers() (int64, error) {
+	v := b.e.Current.Pin()
+	defer b.e.Current.Unpin(v)
+	q := v.Catalog.(*epoch.Schema).Views[b.s.Name]
+	n, _, err := q.Bind(v.Space, v.Roots).Count(context.Background())
+	return n, err
+}
+
+func (b *byEngine) stats() (Internals, error) {
+	st := b.e.Stats()
+	return Internals{
+		Writes: st.Writes, Woken: st.Woken, TrieLive: st.Tries.Live, TrieTotal: st.Tries.Total,
+		Dictionary: st.DictBytes, Facts: st.FactBytes,
+	}, nil
+}
+
+func (b *byEngine) close() error { return nil }
+
+// byAPI drives a triegs.DB with terms.
+type byAPI struct {
+	s      *Stream
+	db     *triegs.DB
+	events []triegs.Event // of the epoch under construction
+	terms  []triegs.Term  // of the events, two each
+}
+
+func startAPI(s *Stream) (program, error) {
+	db, err := triegs.Open("", nil)
+	if err != nil {
+		return nil, err
+	}
+	b := &byAPI{s: s, db: db}
+	if _, err := db.Register(context.Background(), s.Name, s.Query); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *byAPI) begin(n int) {
+	if cap(b.events) < n {
+		b.events, b.terms = make([]triegs.Event, 0, n), make([]triegs.Term, 0, 2*n)
+	}
+	b.events, b.terms = b.events[:0], b.terms[:0]
+}
+
+func (b *byAPI) event(op triegs.Op, i int) {
+	e := b.s.Edges[i]
+	n := len(b.terms)
+	b.terms = append(b.terms, triegs.Int(int64(e.Src)), triegs.Int(int64(e.Dst)))
+	b.events = append(b.events, triegs.Event{Op: op, Relation: b.s.Relations[e.Rel], Tuple: b.terms[n : n+2]})
+}
+
+func (b *byAPI) append() error {
+	_, err := b.db.Append(context.Background(), triegs.Batch{Events: b.events})
+	return err
+}
+
+func (b *byAPI) load() error {
+	for i := 0; i < b.s.Window; i += loadEpoch {
+		b.begin(loadEpoch)
+		for j := i; j < min(i+loadEpoch, b.s.Window); j++ {
+			b.event(triegs.Insert, j)
+		}
+		if err := b.append(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *byAPI) slide(from, to int) error {
+	b.begin(2 * (to - from))
+	for i := from; i < to; i++ {
+		b.event(triegs.Insert, b.s.Window+i)
+		b.event(triegs.Delete, i)
+	}
+	return b.append()
+}
+
+func (b *byAPI) answers() (int64, error) {
+	snap, err := b.db.Snapshot()
+	if err != nil {
+		return 0, err
+	}
+	defer snap.Close()
+	n, _, err := snap.Count(context.Background(), b.s.Name)
+	return n, err
+}
+
+func (b *byAPI) stats() (Internals, error) {
+	m := b.db.Metrics()
+	return Internals{
+		Writes: m.ViewWrites, Woken: m.Woken, TrieLive: m.LiveBytes,
+		TrieTotal:  m.LiveBytes + m.PendingBytes + m.RetainedBytes + m.ReusableBytes,
+		Dictionary: m.DictionaryBytes, Facts: m.FactBytes,
+	}, nil
+}
+
+func (b *byAPI) close() error { return b.db.Close() }
