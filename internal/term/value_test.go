@@ -123,6 +123,7 @@ func TestCompareValues(t *testing.T) {
 		{Typed("a", "d"), Typed("a", "d"), 0},
 		{Typed("a", "d"), Typed("b", "d"), none},
 		{Typed("a", "d"), Typed("a", "e"), none},
+		{Typed("2020-01-01", "d"), xsd("2020-01-02", "date"), none},
 		{xsd("P1D", "duration"), Int(1), none},
 	} {
 		for _, flip := range []int{1, -1} {

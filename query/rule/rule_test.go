@@ -187,6 +187,21 @@ func TestLarge(t *testing.T) {
 	}
 }
 
+// TestCutTexts reads every beginning of some texts; none may panic.
+func TestCutTexts(t *testing.T) {
+	for _, text := range []string{
+		"q(é) :- r(é, -1.5e+3, _, _:b.c, \"a\\u00e9\\n\"@en-gb, true), <s>(é, y), é <= y, 2 != y semiring bool set. % c",
+		"q() :- r(x, 1e-", "q() :- r(x, 1.", "q() :- r(x, -", "q() :- r(x), not",
+	} {
+		for n := range len(text) + 1 {
+			_, err := Parse(text[:n])
+			if err != nil && !errors.Is(err, errs.ErrSyntax) && !errors.Is(err, errs.ErrUnsupported) {
+				t.Fatalf("%q: %v", text[:n], err)
+			}
+		}
+	}
+}
+
 func FuzzRule(f *testing.F) {
 	for _, s := range []string{
 		"replies(x, y, v) :- hasCreator(v, x), hasReply(v, y).",

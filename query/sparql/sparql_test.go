@@ -52,6 +52,11 @@ func TestCanonicalForm(t *testing.T) {
 		{"conditions",
 			`SELECT ?x { ?x :p ?y . FILTER (?x = 1 || (?y = 2 || !(?x < ?y)) && ?y IN (1, "a"@en, <b>)) }`,
 			`SELECT ?v0 WHERE { ?v0 <p> ?v1 . FILTER (?v0 = 1 || (?v1 = 2 || !(?v0 < ?v1)) && ?v1 IN (1, "a"@en, <b>)) }`},
+		{"brackets that tell nothing",
+			`SELECT ?x { ?x :p ?y . FILTER ((?x = 1 && ?y = 2) && !(?x = 2 || ?y = 1) || ((?x = 3) || (?x = 4))) }`,
+			`SELECT ?v0 WHERE { ?v0 <p> ?v1 . FILTER ((?v0 = 1 && ?v1 = 2) && !(?v0 = 2 || ?v1 = 1) || (?v0 = 3 || ?v0 = 4)) }`},
+		{"filter behind brackets", "SELECT ?y { [ :p ?y ] FILTER (?y = 1) . [ :p ?y ] a :T }",
+			"q(v0) :- <p>(_, v0), <p>(v1, v0), <http://www.w3.org/1999/02/22-rdf-syntax-ns#type>(v1, <T>), v0 = 1."},
 		{"not in, empty in", "SELECT ?x { ?x :p ?y . FILTER (?x NOT IN (1)) FILTER (?y in ()) }",
 			"SELECT ?v0 WHERE { ?v0 <p> ?v1 . FILTER (!(?v0 IN (1))) FILTER (?v1 IN ()) }"},
 		{"values",
@@ -115,6 +120,9 @@ func TestErrors(t *testing.T) {
 		{"SELECT ?x { ?x :p :a%4", "1:19", syn, "two hexadecimal digits"},
 		{"SELECT ?x { ?x :p :a%4g }", "1:19", syn, "two hexadecimal digits"},
 		{"SELECT ?x { ?x :p :a\\", "1:19", syn, "unknown escape in a name"},
+		{"SELECT ?x { ?x :p :-a }", "1:20", syn, `"-"`},
+		{"SELECT ?·a { ?x :p :a }", "1:8", syn, "* or a variable"},
+		{"SELECT ?x { ?x :p ?y FILTER NOT (?y = 1) }", "1:29", un, `function "NOT"`},
 		{"SELECT ?x { ?x :p _: }", "1:21", syn, "needs a label"},
 		{"SELECT ?x { ?x :p _::a }", "1:21", syn, "needs a label"},
 		{"SELECT ?x { ?x :p [ :q ?y }", "1:27", syn, `"]"`},
@@ -271,6 +279,22 @@ func TestLarge(t *testing.T) {
 		text := body + strings.Repeat("(", depth) + "?x = 1" + strings.Repeat(")", depth) + ") }"
 		if _, err := Parse(text); !errors.Is(err, want) {
 			t.Errorf("depth %d: got %v, want %v", depth, err, want)
+		}
+	}
+}
+
+// TestCutTexts reads every beginning of some texts; none may panic.
+func TestCutTexts(t *testing.T) {
+	for _, text := range []string{
+		"PREFIX é.x: <a#> BASE <b> SELECT DISTINCT ?é { ?é é.x:a.b%41\\~ [ a 'x'@en, 1.5e+3 ; :q _:b.c ], .5 . }",
+		"SELECT * { ?x :p ?y FILTER (!(?x<?y) && ?x NOT IN (1, '''a''') || ?y=true) VALUES (?x ?y) { (1 <b>) } } # c",
+		"SELECT * { ?x :p 1e+", "SELECT * { ?x :p 1.", "SELECT", "SELECT ?x { ?x :p \"\"\"a\"\"", "SELECT ?x { ?x :p abc",
+	} {
+		for n := range len(text) + 1 {
+			_, err := Parse(text[:n])
+			if err != nil && !errors.Is(err, errs.ErrSyntax) && !errors.Is(err, errs.ErrUnsupported) {
+				t.Fatalf("%q: %v", text[:n], err)
+			}
 		}
 	}
 }
