@@ -262,7 +262,7 @@ func TestIO04NotAStore(t *testing.T) {
 func TestIO05NoRights(t *testing.T) {
 	_, after := seed(t, 3, Options{})
 	root := outside(t)
-	dir := after.store(t, filepath.Join(root, "db"))
+	dir := filepath.Join(root, "db")
 	readable := func() { chmodTree(t, root, 0o755, 0o644) }
 	logDir := filepath.Join(dir, logName)
 	for name, limit := range map[string]func() error{
@@ -274,6 +274,7 @@ func TestIO05NoRights(t *testing.T) {
 		"unreadable":  func() error { return os.Chmod(filepath.Join(dir, storeName), 0) },
 		"no lock yet": func() error { return errors.Join(os.Remove(filepath.Join(dir, lockName)), os.Chmod(dir, 0o555)) },
 	} {
+		after.store(t, dir)
 		readable()
 		if err := limit(); err != nil {
 			t.Fatal(err)

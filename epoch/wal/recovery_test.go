@@ -59,6 +59,8 @@ func TestREC01Acknowledged(t *testing.T) {
 		after.with(seg, after[seg][:cut]).store(t, dir)
 		if ce := refused(t, dir, Options{}); ce.Index != 10 || filepath.Base(ce.File) != segmentName(1) {
 			t.Fatalf("cut %d: %v, want epoch 10 in the first segment", cut, ce)
+		} else if missing := strings.Contains(ce.Error(), "missing"); missing != (cut == entryOffset(1, 10)) {
+			t.Fatalf("cut %d: %v, want what is wrong with the bytes there are", cut, ce)
 		}
 		if got := load(t, dir)[seg]; len(got) != cut {
 			t.Fatalf("cut %d: the refused log has now %d bytes", cut, len(got))
@@ -151,6 +153,41 @@ func TestREC03UnackedMiddle(t *testing.T) {
 	rep := reopen(t, killed.with(seg, b).store(t, filepath.Join(dir, "copy")), 4)
 	if want := int64(len(b) - entryOffset(1, 5)); rep.CutBytes != want || rep.Acked != 0 {
 		t.Errorf("%+v, want %d bytes cut", rep, want)
+	}
+}
+
+// TestREC03WholeButWrong gives entries that are whole, but not where they
+// belong or not as they are written.
+func TestREC03WholeButWrong(t *testing.T) {
+	dir := fastDir(t)
+	l, _ := mustOpen(t, dir, Options{Mode: SyncNone})
+	write(t, l, 6)
+	unacked := load(t, dir)
+	mustClose(t, l)
+	acked, _ := seed(t, 6, Options{})
+	dir = filepath.Join(dir, "copy")
+	for _, f := range []files{unacked, acked.with(noteName, nil)} {
+		seg := f.segments()[0]
+		b := f[seg]
+		entry := func(i uint64) []byte { return b[entryOffset(1, i):entryOffset(1, i+1)] }
+		join := func(parts ...[]byte) files { return f.with(seg, bytes.Join(parts, nil)) }
+		front := b[:entryOffset(1, 4)]
+		long := append([]byte{entry(4)[0] | 0x80, 0}, entry(4)[1:]...)
+		for name, wrong := range map[string]files{
+			"entry 4 removed":            join(front, entry(5), entry(6)),
+			"entry 3 again":              join(front, entry(3), entry(4), entry(5), entry(6)),
+			"entries 4 and 5 swapped":    join(front, entry(5), entry(4), entry(6)),
+			"length prefix in two bytes": join(front, long, entry(5), entry(6)),
+		} {
+			wrong.store(t, dir)
+			if f[noteName] == nil {
+				if ce := refused(t, dir, Options{}); ce.Index != 4 || ce.Offset != int64(len(front)) {
+					t.Errorf("acknowledged, %s: %v, want epoch 4 at %d", name, ce, len(front))
+				}
+			} else if rep := reopen(t, dir, 3); rep.CutOffset != int64(len(front)) {
+				t.Errorf("unacknowledged, %s: %+v, want a cut at %d", name, rep, len(front))
+			}
+		}
 	}
 }
 
