@@ -17,5 +17,8 @@ func (db *DB) Verify(ctx context.Context) error {
 		return edge(err)
 	}
 	defer s.leave()
+	if err := ctx.Err(); err != nil {
+		return edge(err)
+	}
 	return edge(db.engine.Verify(ctx, s.vector))
 }
