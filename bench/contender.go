@@ -125,25 +125,18 @@ func idsOf(s *Stream) []uint64 {
 // vertices of the program by hand, and registers the query.
 func startEngine(s *Stream) (program, error) {
 	b := &byEngine{s: s, e: epoch.New(0), tuples: s.ids}
-	if err := b.e.Begin(); err != nil {
-		return nil, err
+	vertices := s.Vertices()
+	for v := 0; v < vertices; v += loadEpoch {
+		err := b.epoch(record.Batch, 0, func() error { return b.intern(v, min(v+loadEpoch, vertices)) })
+		if err != nil {
+			return nil, err
+		}
 	}
-	if err := b.prepare(); err != nil {
-		b.e.Rollback()
-		return nil, err
-	}
-	return b, b.commit(record.Register, 0)
+	return b, b.epoch(record.Register, 0, b.register)
 }
 
-func (b *byEngine) prepare() error {
-	for _, name := range b.s.Relations {
-		n, err := b.e.Relation(name, 2)
-		if err != nil {
-			return err
-		}
-		b.relations = append(b.relations, n)
-	}
-	for v := range b.s.Vertices() {
+func (b *byEngine) intern(from, to int) error {
+	for v := from; v < to; v++ {
 		id, err := b.e.Intern(term.Int(int64(v)))
 		if err != nil {
 			return err
@@ -152,19 +145,22 @@ func (b *byEngine) prepare() error {
 			return fmt.Errorf("vertex %d has the id %d", v, id)
 		}
 	}
+	return nil
+}
+
+func (b *byEngine) register() error {
+	for _, name := range b.s.Relations {
+		n, err := b.e.Relation(name, 2)
+		if err != nil {
+			return err
+		}
+		b.relations = append(b.relations, n)
+	}
 	p, err := catalog.Compile(b.s.Query, false, false)
 	if err != nil {
 		return err
 	}
 	return b.e.Register(context.Background(), &catalog.Query{Name: b.s.Name, Text: b.s.Query, Plan: p})
-}
-
-func (b *byEngine) commit(kind record.Kind, time int64) error {
-	t, err := b.e.Commit(context.Background(), kind, time)
-	if err != nil {
-		return err
-	}
-	return t.Wait(context.Background())
 }
 
 // event applies edge i.
@@ -174,8 +170,8 @@ func (b *byEngine) event(op uint8, i int, time int64) error {
 	})
 }
 
-// epoch runs do as one epoch.
-func (b *byEngine) epoch(time int64, do func() error) error {
+// epoch runs do as one epoch and waits for its publication.
+func (b *byEngine) epoch(kind record.Kind, time int64, do func() error) error {
 	if err := b.e.Begin(); err != nil {
 		return err
 	}
@@ -183,12 +179,16 @@ func (b *byEngine) epoch(time int64, do func() error) error {
 		b.e.Rollback()
 		return err
 	}
-	return b.commit(record.Batch, time)
+	t, err := b.e.Commit(context.Background(), kind, time)
+	if err != nil {
+		return err
+	}
+	return t.Wait(context.Background())
 }
 
 func (b *byEngine) load() error {
 	for i := 0; i < b.s.Window; i += loadEpoch {
-		err := b.epoch(int64(i), func() error {
+		err := b.epoch(record.Batch, int64(i), func() error {
 			for j := i; j < min(i+loadEpoch, b.s.Window); j++ {
 				if err := b.event(epoch.OpInsert, j, int64(j)); err != nil {
 					return err
@@ -204,7 +204,7 @@ func (b *byEngine) load() error {
 }
 
 func (b *byEngine) slide(from, to int) error {
-	return b.epoch(int64(b.s.Window+from), func() error {
+	return b.epoch(record.Batch, int64(b.s.Window+from), func() error {
 		for i := from; i < to; i++ {
 			now := int64(b.s.Window + i)
 			if err := b.event(epoch.OpInsert, b.s.Window+i, now); err != nil {
