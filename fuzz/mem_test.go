@@ -10,7 +10,7 @@ import (
 
 // One long reader keeps what its epoch needs, not every version in between.
 func TestMEM01(t *testing.T) {
-	n, epochs := scaled(10_000, 3_000), scaled(30_000, 5_000)
+	n, epochs := scaled(10_000, 3_000), scaled(1_000_000, 20_000)
 	w := newWorld(t, "", nil)
 	w.register("q", "q(x, y) :- R(x, y).")
 	w.append(triegs.Batch{Events: edges("R", n, func(i int) int { return i })})
