@@ -33,7 +33,7 @@ var rooms = map[string][]string{
 	"trie":             {"mvcc"},
 	"mvcc":             {},
 	"fuzz":             {""},
-	"bench":            {""},
+	"bench":            {"", "epoch", "views", "trie", "catalog"},
 
 	"internal/term":      {},
 	"internal/errs":      {},
@@ -137,6 +137,10 @@ func importComplaint(dir, path string, test bool) string {
 	case to == "" && from != "" && !slices.Contains(rooms[from], ""):
 		return "only cmd, fuzz and bench may import the root package"
 	case slices.Contains(rooms[from], "") && to != "" && to != from:
+		// What measures the insides lists each room that it measures.
+		if slices.Contains(rooms[from], to) {
+			return ""
+		}
 		return from + " may import the root package only, not " + to
 	case !reaches(from, to):
 		return from + " must not know of " + to

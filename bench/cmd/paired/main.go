@@ -2,8 +2,9 @@
 // query each, and prints a table of medians and ratios.
 //
 // Every measurement is a process of its own, and the contenders take turns, so
-// that whatever else the machine does meets all of them. See README.md of
-// package bench.
+// that whatever else the machine does meets all of them. Figures are by the CPU
+// time of all threads of the process, which a busy machine does not stretch as it
+// does the time on the wall. See README.md of package bench.
 //
 //	go run ./bench/cmd/paired -workload path3,star,snb -updates 2,200,2000 -rounds 5
 package main
