@@ -105,6 +105,7 @@ func (b *byHand) close() error { return nil }
 
 // byEngine drives an epoch.Engine with ids.
 type byEngine struct {
+	events    []record.Event
 	s         *Stream
 	e         *epoch.Engine
 	relations []uint32 // by number in the workload
@@ -163,11 +164,18 @@ func (b *byEngine) register() error {
 	return b.e.Register(context.Background(), &catalog.Query{Name: b.s.Name, Text: b.s.Query, Plan: p})
 }
 
-// event applies edge i.
-func (b *byEngine) event(op uint8, i int, time int64) error {
-	return b.e.Event(record.Event{
+// event adds the change of edge i to the epoch.
+func (b *byEngine) event(op uint8, i int, time int64) {
+	b.events = append(b.events, record.Event{
 		Op: op, Relation: b.relations[b.s.Edges[i].Rel], Tuple: b.tuples[2*i : 2*i+2], Time: time,
 	})
+}
+
+// apply applies the events that were added.
+func (b *byEngine) apply() error {
+	evs := b.events
+	b.events = b.events[:0]
+	return b.e.Events(evs, func(_ int, err error) error { return err })
 }
 
 // epoch runs do as one epoch and waits for its publication.
@@ -190,11 +198,9 @@ func (b *byEngine) load() error {
 	for i := 0; i < b.s.Window; i += loadEpoch {
 		err := b.epoch(record.Batch, int64(i), func() error {
 			for j := i; j < min(i+loadEpoch, b.s.Window); j++ {
-				if err := b.event(epoch.OpInsert, j, int64(j)); err != nil {
-					return err
-				}
+				b.event(epoch.OpInsert, j, int64(j))
 			}
-			return nil
+			return b.apply()
 		})
 		if err != nil {
 			return err
@@ -207,14 +213,10 @@ func (b *byEngine) slide(from, to int) error {
 	return b.epoch(record.Batch, int64(b.s.Window+from), func() error {
 		for i := from; i < to; i++ {
 			now := int64(b.s.Window + i)
-			if err := b.event(epoch.OpInsert, b.s.Window+i, now); err != nil {
-				return err
-			}
-			if err := b.event(epoch.OpDelete, i, now); err != nil {
-				return err
-			}
+			b.event(epoch.OpInsert, b.s.Window+i, now)
+			b.event(epoch.OpDelete, i, now)
 		}
-		return nil
+		return b.apply()
 	})
 }
 

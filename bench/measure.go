@@ -9,7 +9,6 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -38,6 +37,7 @@ type Result struct {
 	Collections    int       `json:"collections"`      // of the heap, in the measured slides
 	CollectShare   float64   `json:"collect_share"`    // of the CPU time of the measured slides
 	CollectSeconds float64   `json:"collect_seconds"`  // CPU time of one collection at the end
+	CollectLater   float64   `json:"collect_later"`    // share that follows from Allocated, see finish
 	Writes         float64   `json:"writes"`           // view tuples an update
 	WritesPerAlias float64   `json:"writes_per_alias"` // the same by atoms that an update feeds
 	Woken          float64   `json:"woken"`            // tuples an update
@@ -133,6 +133,10 @@ func (m *measurement) finish(heap, resident int64) error {
 	m.CollectSeconds = cpuSeconds() - t
 	h, r := inUse()
 	m.Heap, m.Resident = h-heap, r-resident
+	// A heap of this size is collected when as much again has been allocated,
+	// which at a few bytes an update is later than any run that one waits for.
+	updates := float64(h) / max(m.Allocated, 1e-9)
+	m.CollectLater = m.CollectSeconds / (updates/m.PerCPU + m.CollectSeconds)
 	var err error
 	if m.Answers, err = m.p.answers(); err != nil {
 		return err
@@ -183,14 +187,4 @@ func readCounters() counters {
 	}
 	metrics.Read(s)
 	return counters{s[0].Value.Uint64(), s[1].Value.Uint64(), s[2].Value.Float64(), cpuSeconds()}
-}
-
-// cpuSeconds is the CPU time of the process.
-func cpuSeconds() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-	return seconds(u.Utime) + seconds(u.Stime)
 }

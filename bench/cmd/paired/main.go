@@ -15,12 +15,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/triegs/triegs/bench"
+	"github.com/triegs/triegs/bench/internal/turns"
 )
 
 func main() {
@@ -146,22 +145,12 @@ func (s *setting) rotate(workload string, out, progress io.Writer) (map[key][]*b
 
 // child measures in a new process.
 func child(r bench.Run) (*bench.Result, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, "-measure", string(text))
-	cmd.Stderr = os.Stderr
-	answer, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("measuring %s: %w", text, err)
-	}
 	var res bench.Result
-	return &res, json.Unmarshal(answer, &res)
+	return &res, turns.Child(&res, "-measure", string(text))
 }
 
 // median of a figure over the rounds.
@@ -170,13 +159,7 @@ func median(results []*bench.Result, figure func(*bench.Result) float64) float64
 	for _, r := range results {
 		all = append(all, figure(r))
 	}
-	slices.Sort(all)
-	if n := len(all); n%2 == 0 && n > 0 {
-		return (all[n/2-1] + all[n/2]) / 2
-	} else if n > 0 {
-		return all[n/2]
-	}
-	return 0
+	return turns.Median(all)
 }
 
 func speed(r *bench.Result) float64    { return r.PerCPU }
@@ -188,8 +171,8 @@ func resident(r *bench.Result) float64 { return float64(r.Resident) }
 func withoutTerms(r *bench.Result) float64 { return float64(r.Heap - r.Internals.Dictionary) }
 
 func printHead(out io.Writer) {
-	fmt.Fprintln(out, "| workload | contender | updates an epoch | updates/CPU s | of maps | of dense | heap MB | of maps | without terms | resident MB | of maps | writes per update | per alias | woken | bytes/update | GC share |")
-	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(out, "| workload | contender | updates an epoch | updates/CPU s | of maps | of dense | heap MB | of maps | without terms | resident MB | of maps | writes per update | per alias | woken | bytes/update | GC share | GC later |")
+	fmt.Fprintln(out, strings.Repeat("|---", 17)+"|")
 }
 
 // printRows prints medians. Ratios of speed are medians of the ratios within
@@ -205,8 +188,7 @@ func (s *setting) printRows(out io.Writer, results map[key][]*bench.Result) {
 		if len(all) == 0 {
 			return "-"
 		}
-		slices.Sort(all)
-		return fmt.Sprintf("%.2f", all[len(all)/2])
+		return fmt.Sprintf("%.2f", turns.Median(all))
 	}
 	for _, k := range s.rows() {
 		rs := results[k]
@@ -215,7 +197,7 @@ func (s *setting) printRows(out io.Writer, results map[key][]*bench.Result) {
 		if k.contender == bench.Maps || k.contender == bench.Dense {
 			updates = "-"
 		}
-		fmt.Fprintf(out, "| %s | %s | %s | %.0f k | %s | %s | %.1f | %s | %s | %.1f | %s | %.2f | %.2f | %.2f | %.1f | %.1f %% |\n",
+		fmt.Fprintf(out, "| %s | %s | %s | %.0f k | %s | %s | %.1f | %s | %s | %.1f | %s | %.2f | %.2f | %.2f | %.1f | %.2f %% | %.2f %% |\n",
 			rs[0].Workload, k.contender, updates, m(speed)/1e3,
 			ratio(rs, maps, speed, speed), ratio(rs, dense, speed, speed),
 			m(heap)/(1<<20), ratio(rs, maps, heap, heap), ratio(rs, maps, withoutTerms, heap),
@@ -224,6 +206,7 @@ func (s *setting) printRows(out io.Writer, results map[key][]*bench.Result) {
 			m(func(r *bench.Result) float64 { return r.WritesPerAlias }),
 			m(func(r *bench.Result) float64 { return r.Woken }),
 			m(func(r *bench.Result) float64 { return r.Allocated }),
-			100*m(func(r *bench.Result) float64 { return r.CollectShare }))
+			100*m(func(r *bench.Result) float64 { return r.CollectShare }),
+			100*m(func(r *bench.Result) float64 { return r.CollectLater }))
 	}
 }
