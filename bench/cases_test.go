@@ -73,3 +73,31 @@ func TestSteps(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkAnswers enumerates all answers of a workload, for profiles; an
+// operation is one answer.
+func BenchmarkAnswers(b *testing.B) {
+	for _, w := range Workloads() {
+		for _, reader := range []string{readSlices, readViews, readRows, readTerms} {
+			b.Run(w.Name+"/"+reader, func(b *testing.B) {
+				e, err := startEnumeration(w, 200_000, reader)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				b.ResetTimer()
+				for done := int64(0); done < int64(b.N); {
+					n, err := e.read()
+					if err != nil || n == 0 {
+						b.Fatalf("%d answers, %v", n, err)
+					}
+					done += n
+				}
+				b.StopTimer()
+				if err := e.end(); err != nil {
+					b.Fatal(err)
+				}
+			})
+		}
+	}
+}
