@@ -59,6 +59,8 @@ type Engine struct {
 	marks   marks         // where to go back to
 	pins    []mvcc.Version
 	hasher  rootvec.Hasher
+	hashes  []uint64        // of the terms of the changes of one relation
+	warm    uint64          // keeps the loads of Warm alive
 	expect  *rootvec.Digest // of the record that is being replayed
 
 	failed  atomic.Pointer[error] // why nothing is applied any more
@@ -263,9 +265,37 @@ const (
 	OpDelete
 )
 
+// Events applies events in order to the live contributions and adds them to the
+// record. When one fails, fail is asked: nil leaves that event out and goes on,
+// an error ends the call and is returned.
+func (e *Engine) Events(evs []record.Event, fail func(i int, err error) error) error {
+	for at := 0; at < len(evs); at += warmBatch {
+		batch := evs[at:min(at+warmBatch, len(evs))]
+		if len(batch) > 2 {
+			for i := range batch {
+				if batch[i].ID == "" {
+					e.warm += e.facts.Warm(batch[i].Relation, batch[i].Tuple)
+				}
+			}
+		}
+		for i := range batch {
+			if err := e.Event(&batch[i]); err != nil {
+				if err := fail(at+i, err); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// warmBatch is how many events have their records fetched side by side before
+// they are applied.
+const warmBatch = 16
+
 // Event applies one event to the live contributions and adds it to the record.
 // An error leaves the event out; the epoch may go on or be rolled back.
-func (e *Engine) Event(ev record.Event) error {
+func (e *Engine) Event(ev *record.Event) error {
 	var err error
 	switch {
 	case ev.Op == OpInsert:
@@ -278,7 +308,7 @@ func (e *Engine) Event(ev record.Event) error {
 	if err == nil {
 		e.applied++
 		if e.log != nil {
-			e.rec.Events = append(e.rec.Events, ev)
+			e.rec.Events = append(e.rec.Events, *ev)
 		}
 	}
 	return err
@@ -386,22 +416,48 @@ func (e *Engine) complete(kind record.Kind, time int64) {
 }
 
 // change hands the net changes of facts to the views and returns the digest
-// that follows from them.
+// that follows from them, if digests are kept up.
 func (e *Engine) change() rootvec.Digest {
 	digest := e.digest
 	for _, rel := range e.facts.Touched() {
 		for c := e.facts.Changes(rel); c.Next(); {
-			tuple, before, after := c.Tuple(), c.Old(), c.New()
-			e.views.Change(int(rel), tuple, before, after)
-			e.hasher.Fact(e.tags[rel], len(tuple))
-			for i, id := range tuple {
-				a, b := e.dict.Hash(id)
-				e.hasher.Column(i, a, b)
-			}
-			e.hasher.Move(&digest, before, after)
+			e.views.Change(int(rel), c.Tuple(), c.Old(), c.New())
+		}
+		if e.digests() {
+			e.digestChanges(rel, &digest)
 		}
 	}
+	e.hashes = keep(e.hashes)
 	return digest
+}
+
+// digests reports whether the content digest is kept up epoch by epoch. Only a
+// log compares it, so a store in memory computes it when it is asked for.
+func (e *Engine) digests() bool { return e.log != nil || e.expect != nil }
+
+// digestChanges moves the digest by the net changes of one relation.
+//
+// The hashes of all terms are fetched before any is used: they are scattered
+// over the dictionary, and a loop that does nothing else has many loads under
+// way at once.
+func (e *Engine) digestChanges(rel uint32, digest *rootvec.Digest) {
+	e.hashes = e.hashes[:0]
+	for c := e.facts.Changes(rel); c.Next(); {
+		for _, id := range c.Tuple() {
+			a, b := e.dict.Hash(id)
+			e.hashes = append(e.hashes, a, b)
+		}
+	}
+	at := 0
+	for c := e.facts.Changes(rel); c.Next(); {
+		n := len(c.Tuple())
+		e.hasher.Fact(e.tags[rel], n)
+		for i := range n {
+			e.hasher.Column(i, e.hashes[at], e.hashes[at+1])
+			at += 2
+		}
+		e.hasher.Move(digest, c.Old(), c.New())
+	}
 }
 
 // finish logs the epoch and makes it the last applied one.

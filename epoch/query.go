@@ -143,11 +143,8 @@ func (e *Engine) redoEvents(rec *record.Record) error {
 				return fmt.Errorf("event %d: term %d of %d", i, id, known)
 			}
 		}
-		if err := e.Event(ev); err != nil {
-			return fmt.Errorf("event %d: %w", i, err)
-		}
 	}
-	return nil
+	return e.Events(rec.Events, func(i int, err error) error { return fmt.Errorf("event %d: %w", i, err) })
 }
 
 func (e *Engine) redoQuery(ctx context.Context, rec *record.Record) error {

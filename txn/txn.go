@@ -114,7 +114,7 @@ func (t *Txn) Event(ev *Event) error {
 			return fmt.Errorf("%s, value: %w", ev.Relation, err)
 		}
 	}
-	return t.e.Event(record.Event{Op: epoch.OpInsert, Relation: rel, Tuple: ids, Time: ev.Time, Value: value, ID: ev.ID})
+	return t.e.Event(&record.Event{Op: epoch.OpInsert, Relation: rel, Tuple: ids, Time: ev.Time, Value: value, ID: ev.ID})
 }
 
 func (t *Txn) relation(name string, arity int) (uint32, error) {
@@ -176,7 +176,7 @@ func (t *Txn) delete(ev *Event) error {
 		}
 		out.Value = id
 	}
-	if err := t.e.Event(out); err != nil {
+	if err := t.e.Event(&out); err != nil {
 		if isMissing(err) {
 			return missing(ev)
 		}

@@ -170,8 +170,9 @@ func (s *Store) visitGeneralized(q *Query, n *node) {
 			for k, at := range w.key {
 				tuple[at] = prefix[len(child.lead)+k]
 			}
+			// Half of all toggles close a group, which one probe can tell.
 			weight := int64(0)
-			if s.alive(q, n, tuple, -1) {
+			if s.hasGroup(child, prefix[len(child.lead):]) && s.alive(q, n, tuple, w.child) {
 				weight = 1
 			}
 			s.set(n, tuple, weight)

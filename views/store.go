@@ -28,6 +28,8 @@ type Store struct {
 
 	// Scratch space, so that an update allocates nothing.
 	key    []uint64 // a tuple in the order of a trie
+	keys   []uint64 // several of them
+	warm   uint64   // keeps the loads of Warm alive
 	tuple  []uint64 // a tuple in the order of a relation
 	prefix []uint64 // where a scan starts
 	probe  []uint64 // a key that is looked up
@@ -257,23 +259,44 @@ func shrink(words []uint64) []uint64 {
 	return words[:0]
 }
 
+// warmBatch is how many writes are prepared together: enough to keep all the
+// loads in flight that a core can have, few enough that what was fetched is
+// still in the first cache when it is written.
+const warmBatch = 16
+
 // applyIndexes writes the changes of r into each of its indexes.
 func (s *Store) applyIndexes(r *Relation) {
 	stride := r.arity + 2
 	for _, x := range r.indexes {
-		root := s.roots[x.slot]
-		for i := 0; i < len(r.changes); i += stride {
-			row := r.changes[i : i+stride]
-			key := s.key[:0]
-			for _, c := range x.cols {
-				key = append(key, row[c])
-			}
-			s.key = key
-			s.writeIndex(x, &root, key, int64(row[r.arity+1]))
+		for rest := r.changes; len(rest) > 0; {
+			n := min(len(rest), warmBatch*stride)
+			s.applyBatch(x, rest[:n], r.arity)
+			rest = rest[n:]
 		}
 		s.writes += uint64(len(r.changes) / stride)
-		s.roots[x.slot] = root
 	}
+}
+
+// applyBatch writes a few changes into one index.
+func (s *Store) applyBatch(x *Index, changes []uint64, arity int) {
+	root := s.roots[x.slot]
+	keys := s.keys[:0]
+	for i := 0; i < len(changes); i += arity + 2 {
+		for _, c := range x.cols {
+			keys = append(keys, changes[i+c])
+		}
+	}
+	s.keys = keys
+	if len(keys) > arity {
+		space := s.arena.Space()
+		for i := 0; i < len(keys); i += arity {
+			s.warm += space.Warm(root, keys[i:i+arity])
+		}
+	}
+	for i, j := 0, arity+1; i < len(keys); i, j = i+arity, j+arity+2 {
+		s.writeIndex(x, &root, keys[i:i+arity], int64(changes[j]))
+	}
+	s.roots[x.slot] = root
 }
 
 // writeIndex sets one tuple and notes which subscribed prefixes it toggled.
