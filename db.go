@@ -157,7 +157,9 @@ func (db *DB) apply(ctx context.Context, batches []Batch) (epoch.Ticket, []Notic
 		return epoch.Ticket{}, nil, err
 	}
 	if in.replayed {
-		return epoch.Ticket{Epoch: t.Leave()}, in.notices, nil
+		// What is told to be applied already may still wait for its sync.
+		last := t.Leave()
+		return epoch.Ticket{Epoch: last}, in.notices, db.engine.WaitFor(ctx, last)
 	}
 	in.countMissing()
 	ticket, err := t.Commit(ctx, in.at)
@@ -248,16 +250,16 @@ func (in *intake) take(b *Batch) error {
 		in.replayed = false
 	}
 	for i := skip; i < len(b.Events); i++ {
-		if err := in.takeEvent(&b.Events[i], b.IgnoreMissing); err != nil {
-			return fmt.Errorf("event %d: %w", i, err)
+		if err := in.takeEvent(i, &b.Events[i], b.IgnoreMissing); err != nil {
+			return err
 		}
 	}
-	return nil
+	return in.t.Flush()
 }
 
-func (in *intake) takeEvent(e *Event, lenient bool) error {
+func (in *intake) takeEvent(i int, e *Event, lenient bool) error {
 	if e.Op > Delete {
-		return fmt.Errorf("%w: operation %d", ErrValue, e.Op)
+		return fmt.Errorf("event %d: %w: operation %d", i, ErrValue, e.Op)
 	}
 	ev := &in.event
 	*ev = txn.Event{
@@ -267,10 +269,10 @@ func (in *intake) takeEvent(e *Event, lenient bool) error {
 	if !e.Time.IsZero() {
 		var err error
 		if ev.Time, err = nanoseconds(e.Time); err != nil {
-			return err
+			return fmt.Errorf("event %d: %w", i, err)
 		}
 	}
-	return in.t.Event(ev)
+	return in.t.Event(i, ev)
 }
 
 // countMissing notes how many retractions IgnoreMissing has skipped.

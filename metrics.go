@@ -68,7 +68,7 @@ func (db *DB) Metrics() Metrics {
 	}
 	v := db.engine.Current.Pin()
 	m.Epoch = Epoch(v.Epoch)
-	m.Time = (&Snapshot{vector: v}).Time()
+	m.Time = wallTime(v.Time)
 	db.engine.Current.Unpin(v)
 	if db.log != nil {
 		l := db.log.Stats()

@@ -23,9 +23,15 @@ import (
 // state of that epoch. It keeps the memory that the epoch needs, so it must be
 // closed.
 type Snapshot struct {
-	db     *DB
-	vector *rootvec.Vector
-	born   time.Time
+	db   *DB
+	born time.Time
+	// vector may be used between enter and leave only: after the last use it is
+	// filled anew for a later epoch. What can be asked of a closed snapshot is
+	// copied.
+	vector  *rootvec.Vector
+	epoch   Epoch
+	time    int64
+	sources map[string]rootvec.Source
 
 	// over is why the snapshot has ended, nil while it is open. Enumerations
 	// look at it at every step, without the lock.
@@ -45,26 +51,32 @@ func (db *DB) Snapshot() (*Snapshot, error) {
 	if db.closed.Load() {
 		return nil, edge(ErrClosed)
 	}
-	s := &Snapshot{db: db, vector: db.engine.Current.Pin(), born: db.opts.Clock()}
+	v := db.engine.Current.Pin()
+	s := &Snapshot{db: db, born: db.opts.Clock(), vector: v, epoch: Epoch(v.Epoch), time: v.Time, sources: v.Sources}
 	db.snapshots.open[s] = struct{}{}
 	return s, nil
 }
 
 // Epoch is the epoch that the snapshot shows.
-func (s *Snapshot) Epoch() Epoch { return Epoch(s.vector.Epoch) }
+func (s *Snapshot) Epoch() Epoch { return s.epoch }
 
 // Time is the logical time of the epoch; the zero time before the first one.
 func (s *Snapshot) Time() time.Time {
-	if s.vector.Time == math.MinInt64 {
+	return wallTime(s.time)
+}
+
+// wallTime is a logical time as the API tells it.
+func wallTime(ns int64) time.Time {
+	if ns == math.MinInt64 {
 		return time.Time{}
 	}
-	return time.Unix(0, s.vector.Time).UTC()
+	return time.Unix(0, ns).UTC()
 }
 
 // Offsets are the next offsets of all sources after the epoch.
 func (s *Snapshot) Offsets() map[string]uint64 {
-	out := make(map[string]uint64, len(s.vector.Sources))
-	for name, p := range s.vector.Sources {
+	out := make(map[string]uint64, len(s.sources))
+	for name, p := range s.sources {
 		out[name] = p.Next
 	}
 	return out

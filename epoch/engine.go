@@ -198,13 +198,9 @@ func (e *Engine) rollback() {
 
 // Intern returns the id of a term, which travels in the record if it is new.
 func (e *Engine) Intern(t term.Term) (uint64, error) {
-	before := e.dict.Len()
 	id := e.dict.Intern(t)
 	if id == 0 {
 		return 0, fmt.Errorf("interning a term: %w", cause(dict.Check(t)))
-	}
-	if id > before {
-		e.rec.Terms = append(e.rec.Terms, t)
 	}
 	return id, nil
 }
@@ -385,6 +381,10 @@ func (e *Engine) commit(ctx context.Context, kind record.Kind, time int64) (Tick
 			return Ticket{}, err
 		}
 		invariant.Yield()
+	}
+	// A query that comes or goes has looked at the context itself: its tries
+	// are not put back after this point.
+	if kind != record.Register && kind != record.Drop {
 		if err := ctx.Err(); err != nil {
 			return Ticket{}, err
 		}
@@ -401,8 +401,11 @@ func (e *Engine) complete(kind record.Kind, time int64) {
 	e.rec.Kind = kind
 	e.rec.Epoch = e.last + 1
 	e.rec.Time = max(time, e.time)
-	if len(e.rec.Terms) > 0 {
-		e.rec.FirstTerm = e.marks.terms + 1
+	if first := e.marks.terms + 1; e.log != nil && first <= e.dict.Len() {
+		e.rec.FirstTerm = first
+		for id := first; id <= e.dict.Len(); id++ {
+			e.rec.Terms = append(e.rec.Terms, e.dict.Term(id))
+		}
 	}
 	if len(e.rec.Relations) > 0 {
 		e.rec.FirstRelation = uint32(e.marks.relations)

@@ -2,6 +2,7 @@ package epoch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -94,8 +95,11 @@ func (e *Engine) Replay(ctx context.Context, rec *record.Record) error {
 	}
 	if err := e.redo(ctx, rec); err != nil {
 		e.Rollback()
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
+		case errors.Is(err, errs.ErrBudget):
+			return fmt.Errorf("replaying epoch %d: %w", rec.Epoch, err)
 		}
 		return fmt.Errorf("%w: replaying epoch %d: %w", errs.ErrCorrupt, rec.Epoch, err)
 	}

@@ -38,11 +38,16 @@ type Event struct {
 // Rollback or Leave.
 type Txn struct {
 	e *epoch.Engine
-	// The relation of the event before: runs of one relation are common.
-	name   string
-	number uint32
-	arity  int
-	ids    []uint64 // scratch of a Delete
+	// last is the relation of the event before: runs of one are common.
+	last struct {
+		name   string
+		number uint32
+		arity  int
+	}
+	// pending events are applied together, so that the memory that they touch
+	// is fetched side by side.
+	pending []record.Event
+	origin  []origin
 }
 
 // Begin starts an epoch and waits for other writers.
@@ -83,114 +88,6 @@ func (t *Txn) From(name string, offset uint64, n int, dense bool) (Position, err
 		t.e.Move(name, s)
 	}
 	return p, nil
-}
-
-// Event applies one event. On error the transaction must be rolled back.
-func (t *Txn) Event(ev *Event) error {
-	if ev.Delete {
-		err := t.delete(ev)
-		if err != nil && ev.Lenient && isMissing(err) {
-			t.e.Ignore()
-			return nil
-		}
-		return err
-	}
-	if ev.Relation == "" {
-		return fmt.Errorf("%w: an insertion without a relation", errs.ErrValue)
-	}
-	rel, err := t.relation(ev.Relation, len(ev.Tuple))
-	if err != nil {
-		return err
-	}
-	ids := t.e.Words(len(ev.Tuple))
-	for i, x := range ev.Tuple {
-		if ids[i], err = t.intern(x); err != nil {
-			return fmt.Errorf("%s, column %d: %w", ev.Relation, i+1, err)
-		}
-	}
-	value := uint64(0)
-	if !ev.Value.IsZero() {
-		if value, err = t.intern(ev.Value); err != nil {
-			return fmt.Errorf("%s, value: %w", ev.Relation, err)
-		}
-	}
-	return t.e.Event(&record.Event{Op: epoch.OpInsert, Relation: rel, Tuple: ids, Time: ev.Time, Value: value, ID: ev.ID})
-}
-
-func (t *Txn) relation(name string, arity int) (uint32, error) {
-	if name == t.name && arity == t.arity {
-		return t.number, nil
-	}
-	n, err := t.e.Relation(name, arity)
-	if err != nil {
-		return 0, err
-	}
-	t.name, t.number, t.arity = name, n, arity
-	return n, nil
-}
-
-func (t *Txn) intern(x term.Term) (uint64, error) {
-	if err := x.Validate(); err != nil {
-		return 0, err
-	}
-	return t.e.Intern(x)
-}
-
-// delete applies a retraction. It brings neither terms nor relations into
-// being: what is not known cannot be there.
-func (t *Txn) delete(ev *Event) error {
-	out := record.Event{Op: epoch.OpDelete, Time: ev.Time, ID: ev.ID}
-	if len(ev.Tuple) == 0 && ev.ID == "" {
-		return fmt.Errorf("%w: a retraction names an ID or a fact", errs.ErrValue)
-	}
-	if len(ev.Tuple) > 0 {
-		i, r, ok := t.e.Schema().Relation(ev.Relation)
-		switch {
-		case ev.Relation == "":
-			return fmt.Errorf("%w: a retraction of a fact without a relation", errs.ErrValue)
-		case !ok:
-			return missing(ev)
-		case r.Arity != len(ev.Tuple):
-			return fmt.Errorf("%w: relation %s has %d columns, not %d", errs.ErrArity, r.Name, r.Arity, len(ev.Tuple))
-		}
-		out.Relation = uint32(i)
-		out.Tuple = t.e.Words(len(ev.Tuple))
-		for c, x := range ev.Tuple {
-			id, ok, err := t.find(x)
-			if err != nil {
-				return fmt.Errorf("%s, column %d: %w", ev.Relation, c+1, err)
-			}
-			if !ok {
-				return missing(ev)
-			}
-			out.Tuple[c] = id
-		}
-	}
-	if !ev.Value.IsZero() && ev.ID == "" {
-		id, ok, err := t.find(ev.Value)
-		if err != nil {
-			return fmt.Errorf("%s, value: %w", ev.Relation, err)
-		}
-		if !ok {
-			return missing(ev)
-		}
-		out.Value = id
-	}
-	if err := t.e.Event(&out); err != nil {
-		if isMissing(err) {
-			return missing(ev)
-		}
-		return err
-	}
-	return nil
-}
-
-func (t *Txn) find(x term.Term) (id uint64, ok bool, err error) {
-	if err := x.Validate(); err != nil {
-		return 0, false, err
-	}
-	id, ok = t.e.Dict().Find(x, t.e.Dict().Len())
-	return id, ok, nil
 }
 
 // Commit ends the transaction in one epoch at the given logical time, clamped

@@ -1,0 +1,222 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/triegs/triegs/epoch"
+	"github.com/triegs/triegs/epoch/record"
+	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/internal/term"
+)
+
+// pendingMax is how many events wait to be applied together.
+const pendingMax = 32
+
+// Event takes event number i of the batch in. It is checked for what can be
+// told from it alone; Flush applies it. An error names the number of the event
+// that it is about, this one or an earlier one, and the transaction must be
+// rolled back.
+func (t *Txn) Event(i int, ev *Event) error {
+	rec, known, err := t.resolve(ev)
+	switch {
+	case err == nil && known:
+		t.pending = append(t.pending, rec)
+		t.origin = append(t.origin, origin{i, ev.Lenient})
+		if len(t.pending) < pendingMax {
+			return nil
+		}
+		return t.Flush()
+	case err == nil && ev.Lenient:
+		t.e.Ignore()
+		return nil
+	}
+	// Of several bad events the first is reported.
+	if first := t.Flush(); first != nil {
+		return first
+	}
+	if err == nil {
+		err = missing(ev)
+	}
+	return number(i, err)
+}
+
+func number(i int, err error) error { return fmt.Errorf("event %d: %w", i, err) }
+
+// origin is where a pending event came from.
+type origin struct {
+	number  int
+	lenient bool
+}
+
+// Flush applies the events that wait.
+func (t *Txn) Flush() error {
+	evs := t.pending
+	t.pending = t.pending[:0]
+	err := t.e.Events(evs, func(i int, err error) error {
+		o := t.origin[i]
+		if !errors.Is(err, errs.ErrNoSuchFact) {
+			return number(o.number, err)
+		}
+		if o.lenient {
+			t.e.Ignore()
+			return nil
+		}
+		return number(o.number, missing(t.name(&evs[i])))
+	})
+	t.origin = t.origin[:0]
+	return err
+}
+
+// resolve turns an event into ids. known is false for a retraction of
+// something that holds a term or relation never seen, which cannot be there.
+func (t *Txn) resolve(ev *Event) (rec record.Event, known bool, err error) {
+	if ev.Delete {
+		return t.resolveDelete(ev)
+	}
+	rec = record.Event{Op: epoch.OpInsert, Time: ev.Time, ID: ev.ID}
+	if ev.Relation == "" {
+		return rec, false, fmt.Errorf("%w: an insertion without a relation", errs.ErrValue)
+	}
+	if rec.Relation, err = t.relation(ev.Relation, len(ev.Tuple)); err != nil {
+		return rec, false, err
+	}
+	rec.Tuple = t.e.Words(len(ev.Tuple))
+	for i, x := range ev.Tuple {
+		if rec.Tuple[i], err = t.intern(x); err != nil {
+			return rec, false, column(ev, i, err)
+		}
+	}
+	if !ev.Value.IsZero() {
+		if rec.Value, err = t.intern(ev.Value); err != nil {
+			return rec, false, fmt.Errorf("%s, value: %w", ev.Relation, err)
+		}
+	}
+	return rec, true, nil
+}
+
+func column(ev *Event, i int, err error) error {
+	return fmt.Errorf("%s, column %d: %w", ev.Relation, i+1, err)
+}
+
+// resolveDelete brings neither terms nor relations into being.
+func (t *Txn) resolveDelete(ev *Event) (rec record.Event, known bool, err error) {
+	rec = record.Event{Op: epoch.OpDelete, Time: ev.Time, ID: ev.ID}
+	switch {
+	case len(ev.Tuple) == 0 && ev.ID == "":
+		return rec, false, fmt.Errorf("%w: a retraction names an ID or a fact", errs.ErrValue)
+	case len(ev.Tuple) == 0:
+		return rec, true, nil
+	case ev.Relation == "":
+		return rec, false, fmt.Errorf("%w: a retraction of a fact without a relation", errs.ErrValue)
+	}
+	known, err = t.resolveFact(ev, &rec)
+	if err != nil || ev.Value.IsZero() || ev.ID != "" {
+		return rec, known, err
+	}
+	id, found, err := t.find(ev.Value)
+	if err != nil {
+		return rec, false, fmt.Errorf("%s, value: %w", ev.Relation, err)
+	}
+	rec.Value = id
+	return rec, known && found, nil
+}
+
+func (t *Txn) resolveFact(ev *Event, rec *record.Event) (known bool, err error) {
+	i, r, known := t.e.Schema().Relation(ev.Relation)
+	if known && r.Arity != len(ev.Tuple) {
+		return false, fmt.Errorf("%w: relation %s has %d columns, not %d", errs.ErrArity, r.Name, r.Arity, len(ev.Tuple))
+	}
+	rec.Relation = uint32(i)
+	rec.Tuple = t.e.Words(len(ev.Tuple))
+	for c, x := range ev.Tuple {
+		id, found, err := t.find(x)
+		if err != nil {
+			return false, column(ev, c, err)
+		}
+		rec.Tuple[c] = id
+		known = known && found
+	}
+	return known, nil
+}
+
+func (t *Txn) relation(name string, arity int) (uint32, error) {
+	if name == t.last.name && arity == t.last.arity {
+		return t.last.number, nil
+	}
+	n, err := t.e.Relation(name, arity)
+	if err == nil {
+		t.last.name, t.last.number, t.last.arity = name, n, arity
+	}
+	return n, err
+}
+
+func (t *Txn) intern(x term.Term) (uint64, error) {
+	if err := x.Validate(); err != nil {
+		return 0, err
+	}
+	return t.e.Intern(x)
+}
+
+func (t *Txn) find(x term.Term) (id uint64, ok bool, err error) {
+	if err := x.Validate(); err != nil {
+		return 0, false, err
+	}
+	id, ok = t.e.Dict().Find(x, t.e.Dict().Len())
+	return id, ok, nil
+}
+
+// name gives the terms of a retraction back, for an error.
+func (t *Txn) name(rec *record.Event) *Event {
+	ev := &Event{Delete: true, ID: rec.ID}
+	if len(rec.Tuple) > 0 {
+		ev.Relation = t.e.Schema().Relations()[rec.Relation].Name
+	}
+	for _, id := range rec.Tuple {
+		ev.Tuple = append(ev.Tuple, t.e.Dict().Term(id))
+	}
+	if rec.Value != 0 {
+		ev.Value = t.e.Dict().Term(rec.Value)
+	}
+	return ev
+}
+
+// missing names what a retraction did not find.
+func missing(ev *Event) error {
+	var b strings.Builder
+	if ev.ID != "" {
+		fmt.Fprintf(&b, "contribution %q", ev.ID)
+	}
+	if len(ev.Tuple) > 0 {
+		if ev.ID != "" {
+			b.WriteString(" of ")
+		}
+		b.WriteString(ev.Relation)
+		b.WriteByte('(')
+		for i, x := range ev.Tuple {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(clip(x.String()))
+		}
+		b.WriteByte(')')
+	}
+	if ev.ID == "" && !ev.Value.IsZero() {
+		fmt.Fprintf(&b, " with value %s", clip(ev.Value.String()))
+	}
+	return fmt.Errorf("%w: %s", errs.ErrNoSuchFact, b.String())
+}
+
+// clip shortens what would make an error unreadable.
+func clip(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "..."
+}
