@@ -27,6 +27,9 @@ const (
 	API Contender = "api"
 )
 
+// byHand tells whether the contender is one of the programs by hand.
+func (c Contender) byHand() bool { return c == Maps || c == Dense }
+
 // Contenders lists them.
 func Contenders() []Contender { return []Contender{Maps, Dense, Engine, API} }
 

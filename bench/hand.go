@@ -1,5 +1,7 @@
 package bench
 
+import "slices"
+
 // The programs in this file are what somebody would write by hand for one
 // query: adjacency lists, and of each inner node of the join tree the edges
 // that have a partner in every child. They keep what is needed to enumerate
@@ -35,27 +37,29 @@ func (l *lists) of(v uint32) []uint32 {
 	return l.sparse[v]
 }
 
-func (l *lists) put(v uint32, list []uint32) {
-	switch {
-	case l.dense != nil:
-		l.dense[v] = list
-	case len(list) == 0:
-		delete(l.sparse, v)
-	default:
-		l.sparse[v] = list
-	}
-}
-
 // add reports whether v had no neighbour before.
 func (l *lists) add(v, to uint32) bool {
 	list := l.of(v)
 	if len(list) >= hubDegree/2 {
-		if at := l.index(v, list); at != nil {
-			at[to] = len(list)
-		}
+		l.givePlace(v, list, to)
 	}
-	l.put(v, append(list, to))
-	return len(list) == 0
+	list = append(list, to)
+	if l.dense != nil {
+		l.dense[v] = list
+	} else {
+		l.sparse[v] = list
+	}
+	return len(list) == 1
+}
+
+// givePlace notes that a neighbour is going to stand behind a list that may
+// have an index.
+//
+//go:noinline
+func (l *lists) givePlace(v uint32, list []uint32, to uint32) {
+	if at := l.index(v, list); at != nil {
+		at[to] = len(list)
+	}
 }
 
 // index is the index of a list, nil if it is not long enough to have one.
@@ -80,26 +84,43 @@ func (l *lists) index(v uint32, list []uint32) map[uint32]int {
 func (l *lists) remove(v, to uint32) bool {
 	list := l.of(v)
 	n := len(list) - 1
-	var at map[uint32]int
 	if n >= hubDegree/2 {
-		at = l.index(v, list)
-	}
-	i := 0
-	if at != nil {
-		i = at[to]
-		at[list[n]] = i
-		delete(at, to)
-		if n == hubDegree/2 {
-			delete(l.hubs, v)
-		}
+		list[l.takePlace(v, list, to)] = list[n]
 	} else {
-		for list[i] != to {
-			i++
+		for i, x := range list {
+			if x == to {
+				list[i] = list[n]
+				break
+			}
 		}
 	}
-	list[i] = list[n]
-	l.put(v, list[:n])
+	switch {
+	case l.dense != nil:
+		l.dense[v] = list[:n]
+	case n == 0:
+		delete(l.sparse, v)
+	default:
+		l.sparse[v] = list[:n]
+	}
 	return n == 0
+}
+
+// takePlace is where a neighbour stands in a list that may have an index, which
+// learns that the last neighbour is going to stand there.
+//
+//go:noinline
+func (l *lists) takePlace(v uint32, list []uint32, to uint32) int {
+	at, n := l.index(v, list), len(list)-1
+	if at == nil {
+		return slices.Index(list, to)
+	}
+	i := at[to]
+	at[list[n]] = i
+	delete(at, to)
+	if n == hubDegree/2 {
+		delete(l.hubs, v)
+	}
+	return i
 }
 
 // set adds or removes and reports whether the list of v became non-empty or
@@ -218,8 +239,8 @@ func (p *handStar) change(insert bool, e Edge) {
 	if !p.leaves[e.Rel].set(insert, c, e.Dst) {
 		return
 	}
-	for i, l := range p.leaves {
-		if i != int(e.Rel) && !l.has(c) {
+	for i := range p.leaves {
+		if i != int(e.Rel) && !p.leaves[i].has(c) {
 			return
 		}
 	}

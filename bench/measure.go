@@ -81,6 +81,7 @@ func (m *measurement) run() error {
 	if err := m.p.load(); err != nil {
 		return err
 	}
+	runtime.GC() // brings the counters up to date; the warming up follows
 	if err := m.slides(0, m.Warm); err != nil {
 		return err
 	}
@@ -88,7 +89,6 @@ func (m *measurement) run() error {
 	if err != nil {
 		return err
 	}
-	runtime.GC()
 	c0 := readCounters()
 	t0 := time.Now()
 	if err := m.slides(m.Warm, m.Warm+m.Slides); err != nil {
@@ -115,6 +115,9 @@ func (m *measurement) run() error {
 
 func (m *measurement) slides(from, to int) error {
 	per := m.Updates / 2
+	if m.Contender.byHand() {
+		per = max(1, to-from) // it knows no epochs
+	}
 	for i := from; i < to; i += per {
 		if err := m.p.slide(i, min(i+per, to)); err != nil {
 			return err
