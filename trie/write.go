@@ -210,6 +210,9 @@ func (a *Arena) leafInsert(word uint64, b []uint64, key []uint64, w int64, pos i
 	h := b[0]
 	n, stride, r := countOf(h), capOf(h), len(key)
 	withWeights := weighted(h)
+	if n == leafMax(r) || n >= leafMax(r)/2 && dense(b, key[0]) {
+		return a.burst(word, b, key, w, pos)
+	}
 	if n < stride && versionOf(h) == a.version && (withWeights || w == 1) {
 		for c, id := range key {
 			col := b[leafHeader+c*stride : leafHeader+c*stride+n+1]
@@ -223,9 +226,6 @@ func (a *Arena) leafInsert(word uint64, b []uint64, key []uint64, w int64, pos i
 		}
 		b[0] = withCount(h, n+1)
 		return word
-	}
-	if n == leafMax(r) {
-		return a.burst(word, b, key, w, pos)
 	}
 	t, d := a.newLeaf(r, n+1, withWeights || w != 1)
 	to := capOf(d[0])
@@ -244,6 +244,40 @@ func (a *Arena) leafInsert(word uint64, b []uint64, key []uint64, w int64, pos i
 	}
 	a.release(refOf(word), h)
 	return blockWord(t)
+}
+
+// dense reports whether the tuples of a leaf, and one more that starts with id,
+// differ in the last digit of their first column and nearly all differ there: a
+// node then takes half the space, since its children need not repeat that
+// column, and finds a tuple without a search.
+func dense(b []uint64, id uint64) bool {
+	n := countOf(b[0])
+	col := b[leafHeader : leafHeader+n]
+	if (col[0]^id|col[n-1]^id)>>digitBits != 0 {
+		return false
+	}
+	distinct := 1
+	for i := 1; i < n; i++ {
+		if col[i] != col[i-1] {
+			distinct++
+		}
+	}
+	return 4*distinct >= 3*n
+}
+
+// denseRows is dense for rows that are about to be built.
+func denseRows(rows []uint64, stride, c int) bool {
+	n := len(rows) / stride
+	if (rows[c]^rows[len(rows)-stride+c])>>digitBits != 0 {
+		return false
+	}
+	distinct := 1
+	for i := stride + c; i < len(rows); i += stride {
+		if rows[i] != rows[i-stride] {
+			distinct++
+		}
+	}
+	return 4*distinct >= 3*n
 }
 
 // insertColumn copies n words from src to dst with id put in at pos.
@@ -357,7 +391,7 @@ func (a *Arena) build(rows []uint64, stride, c int) uint64 {
 		return rows[stride-1]
 	case n == 1:
 		return a.single(rows[c:stride-1], int64(rows[stride-1]))
-	case n <= leafMax(r):
+	case n <= leafMax(r)/2, n <= leafMax(r) && !denseRows(rows, stride, c):
 		return a.buildLeaf(rows, stride, c)
 	}
 	first, last := rows[c], rows[len(rows)-stride+c]
