@@ -428,6 +428,22 @@ func (db *DB) Offset(source string) (next uint64, ok bool) {
 	return s.Next, ok
 }
 
+// SourcePosition is where a source stands.
+type SourcePosition struct {
+	Next        uint64 // the offset to send next
+	Incarnation string // as given to ResetSource, "" before the first reset
+	Skipped     uint64 // offsets passed by SkipTo, over all incarnations
+}
+
+// Source is the position of a source after the current epoch, with its
+// incarnation and what was skipped; ok is false if it was never seen.
+func (db *DB) Source(name string) (p SourcePosition, ok bool) {
+	v := db.engine.Current.Pin()
+	defer db.engine.Current.Unpin(v)
+	s, ok := v.Sources[name]
+	return SourcePosition{Next: s.Next, Incarnation: s.Incarnation, Skipped: s.Skipped}, ok
+}
+
 // SkipTo moves the position of a source forward to next without events, past a
 // record that cannot be used for example; it is an epoch of its own, unless the
 // source stands there already. Backwards is ErrValue.

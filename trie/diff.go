@@ -18,7 +18,6 @@ type differ struct {
 	old, new Space
 	tuple    []uint64
 	fn       func(tuple []uint64, before, after int64) bool
-	a, b     Cursor
 	ended    bool
 }
 

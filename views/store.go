@@ -49,7 +49,6 @@ type Relation struct {
 	arity   int
 	indexes []*Index
 	derived []*derived // relations that are fed by this one
-	users   []*Query   // queries with an inner node over this relation
 	// changes of the version under construction: rows of arity words, the
 	// weight before and the weight after.
 	changes []uint64

@@ -97,8 +97,8 @@ func locate(b *input.Batch, err error) error {
 }
 
 // blankScope returns what keeps blank node labels of different documents apart.
-// With a source, a label means the same node in everything the source sends, so
-// that a replay sends the same events. Without one, each file of each load has
+// With a source, a label means the same node in everything the source sends in
+// its incarnation, so that a replay sends the same events. Without one, each file of each load has
 // labels of its own: the epoch before the load tells loads apart, because a
 // load that stored anything has moved it.
 func blankScope(db *triegs.DB, source string) (func(i int) string, error) {
@@ -114,8 +114,9 @@ func blankScope(db *triegs.DB, source string) (func(i int) string, error) {
 		return func(i int) string { return fmt.Sprintf("l%d-%d-", epoch, i) }, nil
 	}
 	// A source's name may hold anything, a label may not. 64 bits of a hash
-	// keep the names of sources apart.
-	sum := sha256.Sum256([]byte(source))
+	// keep the names of sources, and their incarnations, apart.
+	position, _ := db.Source(source)
+	sum := sha256.Sum256([]byte(source + "\x00" + position.Incarnation))
 	prefix := "s" + hex.EncodeToString(sum[:8]) + "-"
 	return func(int) string { return prefix }, nil
 }
