@@ -442,7 +442,7 @@ func TestIgnoreMissingMixes(t *testing.T) {
 // corruption.
 func TestBudget(t *testing.T) {
 	dir := t.TempDir()
-	opts := &triegs.Options{MemoryBudget: 3 << 20, Durability: triegs.SyncNone}
+	opts := &triegs.Options{MemoryBudget: 1 << 20, Durability: triegs.SyncNone}
 	w := newWorld(t, dir, opts)
 	w.register("q", "q(x, y) :- R(x, y).")
 	grow := func() (n int) {
@@ -506,7 +506,7 @@ func TestBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := *opts
-	small.MemoryBudget = 1 << 20
+	small.MemoryBudget /= 2
 	db, err := triegs.Open(dir, &small)
 	if !errors.Is(err, triegs.ErrBudget) || errors.Is(err, triegs.ErrCorrupt) {
 		t.Errorf("a smaller budget: got %v, %v, want ErrBudget", db, err)

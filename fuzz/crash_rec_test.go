@@ -77,21 +77,24 @@ func (s stage) want(t *testing.T, what string, db *triegs.DB) {
 type recorded struct {
 	dir    string
 	stages []stage // by epoch, 0 is the empty store
-	pad    int     // what its terms are longer by
+	pad    int     // length of a term that each epoch brings
 }
 
 // recordedBatch has the events of epoch e: an edge or two more, and now and
-// then one less. Pad makes a term of each epoch longer.
+// then one less, and with a pad a long term beside them.
 func recordedBatch(e, pad int) triegs.Batch {
 	b := triegs.Batch{Source: "s", Time: time.Unix(int64(e), 0)}
 	edge := func(i int) triegs.Event {
-		return triegs.Edge("R", triegs.String(fmt.Sprintf("n%d%s", i, strings.Repeat("-", pad))), triegs.Int(int64(i%3)))
+		return triegs.Edge("R", triegs.String(fmt.Sprint("n", i)), triegs.Int(int64(i%3)))
 	}
 	b.Events = []triegs.Event{edge(e), edge(e % 4)}
 	if e > 3 {
 		gone := edge(e - 1)
 		gone.Op = triegs.Delete
 		b.Events = append(b.Events, gone)
+	}
+	if pad > 0 {
+		b.Events = append(b.Events, triegs.Event{Relation: "Pad", Tuple: []triegs.Term{triegs.String(fmt.Sprint(e, strings.Repeat("-", pad)))}})
 	}
 	return b
 }

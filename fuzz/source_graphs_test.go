@@ -107,6 +107,9 @@ func newGraph(t *testing.T, steps ...[3]string) *graph {
 func (g *graph) apply(arcs []arc, op triegs.Op, rng *rand.Rand, looks int) {
 	g.Helper()
 	sizes := []int{1, 2, 50, 1_000, 20_000}
+	if looks++; len(arcs) < 100_000 {
+		sizes[4] = len(arcs) / 8
+	}
 	since, every := 0, len(arcs)/looks+1
 	for len(arcs) > 0 {
 		n := min(1+rng.IntN(sizes[rng.IntN(len(sizes))]), len(arcs))
