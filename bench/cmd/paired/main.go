@@ -40,10 +40,11 @@ type setting struct {
 	raw        bool
 }
 
-func parse(args []string) (*setting, error) {
+func parse(args []string, usage io.Writer) (*setting, error) {
 	var s setting
 	var workloads, contenders, updates string
 	f := flag.NewFlagSet("paired", flag.ContinueOnError)
+	f.SetOutput(usage)
 	f.StringVar(&workloads, "workload", "path3,star,snb,hop4,hop4zipf", "workloads")
 	f.StringVar(&contenders, "contender", "maps,dense,engine,api", "contenders; maps is what the others are compared with")
 	f.StringVar(&updates, "updates", "2,200,2000", "updates an epoch")
@@ -69,7 +70,7 @@ func parse(args []string) (*setting, error) {
 }
 
 func run(args []string, out, progress io.Writer) error {
-	s, err := parse(args)
+	s, err := parse(args, progress)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ func main() {
 
 func run(args []string, out, progress io.Writer) error {
 	f := flag.NewFlagSet("sides", flag.ContinueOnError)
+	f.SetOutput(progress)
 	rounds := f.Int("rounds", 5, "measurements of which the median is taken")
 	size := f.Float64("size", 1, "size of everything, 1 is full")
 	only := f.String("only", "", "only the cases whose name has this in it")
