@@ -156,9 +156,12 @@ func measureDelay(w *Workload, edges int) ([]Figure, error) {
 	}
 	clock := time.Now()
 	for range 1000 {
-		last = time.Since(origin)
+		last += time.Since(origin)
 	}
 	perClock := float64(time.Since(clock)) / 1000
+	if last < 0 {
+		return nil, fmt.Errorf("the clock went back")
+	}
 	slices.Sort(delays)
 	at := func(q float64) float64 { return float64(delays[int(q*float64(len(delays)-1))]) }
 	return []Figure{
