@@ -208,12 +208,10 @@ type intake struct {
 	at       int64 // logical time of the epoch
 	event    txn.Event
 	replayed bool // every batch was a replay
-	missing  uint64
 	notices  []Notice
 }
 
 func (in *intake) takeAll(batches []Batch) error {
-	in.missing = in.db.engine.Ignored()
 	in.replayed = len(batches) > 0
 	for i := range batches {
 		err := in.take(&batches[i])
@@ -277,7 +275,7 @@ func (in *intake) takeEvent(i int, e *Event, lenient bool) error {
 
 // countMissing notes how many retractions IgnoreMissing has skipped.
 func (in *intake) countMissing() {
-	if n := in.db.engine.Ignored() - in.missing; n > 0 {
+	if n := in.db.engine.Ignored(); n > 0 {
 		in.notices = append(in.notices, Notice{Kind: NoticeMissing, Count: int(n)})
 	}
 }
@@ -345,6 +343,7 @@ func (db *DB) commit(ctx context.Context, kind record.Kind, now int64) error {
 	if err != nil {
 		return db.ended(err)
 	}
+	db.expireSnapshots()
 	return ticket.Wait(ctx)
 }
 

@@ -52,11 +52,12 @@ type Engine struct {
 	time    int64
 	log     Log // nil: in memory, or replaying
 
-	rec     record.Record // the epoch under construction
-	words   []uint64      // memory of the tuples of rec
-	buf     []byte        // memory of its encoding
-	applied uint64        // events of the epoch under construction
-	marks   marks         // where to go back to
+	rec     record.Record                     // the epoch under construction
+	words   []uint64                          // memory of the tuples of rec
+	buf     []byte                            // memory of its encoding
+	applied uint64                            // events of the epoch under construction
+	left    struct{ ignored, skipped uint64 } // events left out of it
+	marks   marks                             // where to go back to
 	pins    []mvcc.Version
 	hasher  rootvec.Hasher
 	hashes  []uint64        // of the terms of the changes of one relation
@@ -92,7 +93,7 @@ func New(budget int64) *Engine {
 		dict:   dict.New(),
 		facts:  window.NewStore(),
 		views:  views.NewStore(1, budget),
-		schema: &Schema{Catalog: catalog.Empty},
+		schema: &Schema{Catalog: catalog.Empty, Indexes: [][]views.PinnedIndex{}},
 		time:   minTime,
 	}
 	v := e.Current.Fresh()
@@ -151,6 +152,8 @@ func (e *Engine) Begin() error {
 	}
 	e.marks = marks{e.dict.Len(), len(e.schema.Relations()), e.schema, e.sources}
 	rec := &e.rec
+	clear(rec.Terms) // kept memory must not keep texts
+	clear(rec.Events)
 	*rec = record.Record{
 		Terms:     keep(rec.Terms),
 		Relations: keep(rec.Relations),
@@ -158,6 +161,7 @@ func (e *Engine) Begin() error {
 		Sources:   keep(rec.Sources),
 	}
 	e.words, e.applied = keep(e.words), 0
+	e.left.ignored, e.left.skipped = 0, 0
 	e.facts.Begin()
 	return nil
 }
@@ -181,7 +185,14 @@ func (e *Engine) Rollback() {
 // Leave ends an epoch that turned out to bring nothing, without a trace.
 func (e *Engine) Leave() {
 	e.rollback()
+	e.countLeft()
 	e.mu.Unlock()
+}
+
+// countLeft counts the events that an epoch which was not refused left out.
+func (e *Engine) countLeft() {
+	e.ignored.Add(e.left.ignored)
+	e.skipped.Add(e.left.skipped)
 }
 
 func (e *Engine) rollback() {
@@ -311,10 +322,13 @@ func (e *Engine) Event(ev *record.Event) error {
 }
 
 // Ignore counts an event that was left out because it had nothing to retract.
-func (e *Engine) Ignore() { e.ignored.Add(1) }
+func (e *Engine) Ignore() { e.left.ignored++ }
+
+// Ignored is how many events of the epoch under construction were left out so.
+func (e *Engine) Ignored() uint64 { return e.left.ignored }
 
 // Skip counts events that a source sent again.
-func (e *Engine) Skip(n uint64) { e.skipped.Add(n) }
+func (e *Engine) Skip(n uint64) { e.left.skipped += n }
 
 // Move sets the position of a source in the epoch under construction.
 func (e *Engine) Move(name string, s rootvec.Source) {
@@ -410,7 +424,7 @@ func (e *Engine) complete(kind record.Kind, time int64) {
 	if len(e.rec.Relations) > 0 {
 		e.rec.FirstRelation = uint32(e.marks.relations)
 	}
-	if e.schema != e.marks.schema || e.schema.Indexes == nil {
+	if e.schema != e.marks.schema { // else it is published and stays as it is
 		e.schema.Indexes = make([][]views.PinnedIndex, len(e.schema.Relations()))
 		for i := range e.schema.Indexes {
 			e.schema.Indexes[i] = e.views.Indexes(i)
@@ -492,6 +506,7 @@ func (e *Engine) finish(kind record.Kind, digest rootvec.Digest) (Ticket, error)
 	e.views.Seal()
 	e.last, e.time, e.digest = v.Epoch, v.Time, digest
 	e.events.Add(e.applied)
+	e.countLeft()
 	if e.log == nil {
 		e.publish(v)
 	}

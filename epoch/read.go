@@ -1,7 +1,10 @@
 package epoch
 
 import (
+	"fmt"
+
 	"github.com/triegs/triegs/dict"
+	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/term"
 	"github.com/triegs/triegs/query/plan"
 	"github.com/triegs/triegs/rootvec"
@@ -36,6 +39,9 @@ func Evaluate(v *rootvec.Vector, d *dict.Dict, p *plan.Plan) (*views.Bound, erro
 	f := views.Facts{Space: v.Space, Roots: v.Roots}
 	for i := range p.Aliases {
 		a := &p.Aliases[i]
+		if a.Arity > MaxArity {
+			return nil, fmt.Errorf("%w: relation %s would have %d columns; there are 1 to %d", errs.ErrArity, a.Relation, a.Arity, MaxArity)
+		}
 		if _, done := r.number[a.Relation]; done {
 			continue
 		}
@@ -76,9 +82,6 @@ func (e *Engine) Stats() Stats {
 	}
 	return s
 }
-
-// Ignored is the number of retractions that were left out so far.
-func (e *Engine) Ignored() uint64 { return e.ignored.Load() }
 
 // Wait returns when no epoch is being applied.
 func (e *Engine) Wait() {

@@ -96,6 +96,12 @@ type Cursor struct {
 	from     int
 	weights  int // offset of the weight column, 0 when every weight is 1
 
+	// Where the group of the prefix begins, for Rewind: a subtree, or rows
+	// first..last of one leaf when start is 0.
+	start       uint64
+	startCol    int
+	first, last int
+
 	// Seeks counts the blocks visited, for tests of constant delay.
 	Seeks int
 }
@@ -111,10 +117,12 @@ func (c *Cursor) Seek(space Space, root uint64, k int, prefix []uint64) {
 	c.ids = c.ids[:k]
 	copy(c.ids, prefix)
 	c.pos, c.end, c.weights = 0, 0, 0
+	c.start, c.first, c.last = 0, 0, 0
 	word, col := root, 0
 	for {
 		if col == len(prefix) || word == 0 {
 			if word != 0 {
+				c.start, c.startCol = word, col
 				c.enter(word, col)
 			}
 			return
@@ -122,6 +130,7 @@ func (c *Cursor) Seek(space Space, root uint64, k int, prefix []uint64) {
 		c.Seeks++
 		if word&tagMask == tagOne {
 			if oneID(word) == prefix[col] {
+				c.start, c.startCol = word, col
 				c.enter(word, col)
 			}
 			return
@@ -157,6 +166,18 @@ func (c *Cursor) seekLeaf(b []uint64, col int, rest []uint64) {
 		}
 	}
 	c.setRun(b, col, lo, hi)
+	c.first, c.last = lo, hi
+}
+
+// Rewind puts the cursor before the first tuple of its prefix again, without
+// looking for it.
+func (c *Cursor) Rewind() {
+	if c.start == 0 {
+		c.pos, c.end = c.first-1, c.last
+		return
+	}
+	c.path = c.path[:0]
+	c.enter(c.start, c.startCol)
 }
 
 func (c *Cursor) setRun(b []uint64, col, lo, hi int) {
@@ -203,6 +224,16 @@ func (c *Cursor) Next() bool {
 		return true
 	}
 	return c.advance()
+}
+
+// Step moves to the next tuple if it stands in the same run, which is the case
+// for all but a few moves, and is cheaper to call than Next.
+func (c *Cursor) Step() bool {
+	if c.pos+1 < c.end {
+		c.pos++
+		return true
+	}
+	return false
 }
 
 // advance finds the next run and moves to its first row.

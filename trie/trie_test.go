@@ -85,6 +85,22 @@ func (w *world) checkPrefix(t *testing.T, row tuple, p int) {
 	if n != want {
 		t.Fatalf("prefix %v: %d tuples, want %d", row[:p], n, want)
 	}
+	// Rewound, at the end or in the middle, the cursor walks the same again.
+	c.Rewind()
+	for range n / 2 {
+		c.Next()
+	}
+	c.Rewind()
+	again := 0
+	for ; c.Next(); again++ {
+		var at tuple
+		if c.Columns(at[:w.k], 0); !slices.Equal(at[:p], row[:p]) {
+			t.Fatalf("prefix %v: rewound, met %v", row[:p], at)
+		}
+	}
+	if again != n {
+		t.Fatalf("prefix %v: %d tuples, rewound %d", row[:p], n, again)
+	}
 }
 
 func (w *world) checkDiff(t *testing.T, from, to version) {

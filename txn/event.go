@@ -186,13 +186,13 @@ func (t *Txn) name(rec *record.Event) *Event {
 func missing(ev *Event) error {
 	var b strings.Builder
 	if ev.ID != "" {
-		fmt.Fprintf(&b, "contribution %q", ev.ID)
+		fmt.Fprintf(&b, "contribution %q", clip(ev.ID))
 	}
 	if len(ev.Tuple) > 0 {
 		if ev.ID != "" {
 			b.WriteString(" of ")
 		}
-		b.WriteString(ev.Relation)
+		b.WriteString(clip(ev.Relation))
 		b.WriteByte('(')
 		for i, x := range ev.Tuple {
 			if i > 0 {

@@ -52,10 +52,10 @@ func (q *Query) vars() int { return len(q.Plan.Query.Vars) }
 type Answers struct {
 	b       *Bound
 	cursors []trie.Cursor
-	binding []uint64 // by variable
-	weights []int64  // product down to each node; -1 once it does not fit
-	prefix  []uint64
-	depth   int // nodes that stand on a tuple
+	binding []uint64   // by variable
+	weights []int64    // product down to each node; -1 once it does not fit
+	sought  [][]uint64 // prefix of the open group of each node
+	depth   int        // nodes that stand on a tuple
 	started bool
 	// Steps counts the moves of cursors, for tests of constant delay.
 	Steps int
@@ -68,20 +68,32 @@ func (b *Bound) Answers() *Answers {
 		cursors: make([]trie.Cursor, len(b.nodes)),
 		binding: make([]uint64, b.q.vars()),
 		weights: make([]int64, len(b.nodes)),
+		sought:  make([][]uint64, len(b.nodes)),
 	}
 }
 
 // Next moves to the next answer and reports whether there is one.
 func (a *Answers) Next() bool {
-	if a.b.q.Plan.Never {
-		return false
+	// Most answers differ from the one before in the last node only, and stand
+	// beside it in memory.
+	if last := len(a.cursors) - 1; a.depth > 0 && a.cursors[last].Step() {
+		a.Steps++
+		a.take(last)
+		return true
 	}
+	return a.next()
+}
+
+func (a *Answers) next() bool {
 	j := len(a.cursors) - 1
-	if !a.started {
+	switch {
+	case a.b.q.Plan.Never:
+		return false
+	case !a.started:
 		a.started = true
 		j = 0
 		a.seek(0)
-	} else if a.depth == 0 {
+	case a.depth == 0:
 		return false
 	}
 	for {
@@ -101,29 +113,35 @@ func (a *Answers) Next() bool {
 		}
 		j++
 		a.seek(j)
-		if invariant.Enabled && a.b.q.nodes[j].parent >= 0 {
-			a.checkPartner(j)
-		}
 	}
 }
 
-// checkPartner panics if the group that node j is about to walk is empty.
-func (a *Answers) checkPartner(j int) {
-	n := &a.b.nodes[j]
-	if !n.space.HasPrefix(n.root, a.prefix) {
-		invariant.Check(false, "node %d has no tuple with key %v: a dead end", j, a.prefix)
-	}
-}
-
-// seek opens the group of node j that the binding selects.
+// seek opens the group of node j that the binding selects. When it is the group
+// that is open already, because only nodes that j does not depend on have moved
+// since, the cursor goes back to its start.
 func (a *Answers) seek(j int) {
 	n := &a.b.q.nodes[j]
-	a.prefix = append(a.prefix[:0], n.lead...)
-	for _, v := range n.key {
-		a.prefix = append(a.prefix, a.binding[v])
+	sought := a.sought[j]
+	same := sought != nil
+	if !same {
+		sought = append(append(make([]uint64, 0, len(n.lead)+len(n.key)), n.lead...), make([]uint64, len(n.key))...)
+		a.sought[j] = sought
+	}
+	key := sought[len(n.lead):]
+	for i, v := range n.key {
+		if key[i] != a.binding[v] {
+			key[i], same = a.binding[v], false
+		}
+	}
+	if same {
+		a.cursors[j].Rewind()
+		return
 	}
 	at := &a.b.nodes[j]
-	a.cursors[j].Seek(at.space, at.root, n.columns, a.prefix)
+	a.cursors[j].Seek(at.space, at.root, n.columns, sought)
+	if invariant.Enabled && n.parent >= 0 && !at.space.HasPrefix(at.root, sought) {
+		invariant.Check(false, "node %d has no tuple with key %v: a dead end", j, sought)
+	}
 }
 
 // take binds the variables of the tuple that node j stands on.

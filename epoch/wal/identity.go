@@ -116,8 +116,9 @@ func createStore(dir string, step func(string) error) (StoreID, error) {
 // in one sector; it is not synced, because a note that is lost or stale only
 // protects less.
 type note struct {
-	f   *os.File
-	buf [noteSize]byte
+	info os.FileInfo // of f, to see that the name still leads to it
+	f    *os.File
+	buf  [noteSize]byte
 }
 
 // readNote returns the index in the note, or ok false where there is no whole
@@ -145,7 +146,11 @@ func openNote(path string, id StoreID, index uint64) (*note, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &note{f: f}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	n := &note{f: f, info: info}
 	copy(n.buf[:], noteMagic)
 	copy(n.buf[8:], id[:])
 	if err := n.write(index); err != nil {
@@ -154,12 +159,23 @@ func openNote(path string, id StoreID, index uint64) (*note, error) {
 	return n, nil
 }
 
-// write overwrites the note. It costs one system call and no allocation.
+// write overwrites the note. It fails when the file no longer has its name:
+// then the directory of the store is gone or was replaced, and what is written
+// to files that are still open would be acknowledged and lost.
 func (n *note) write(index uint64) error {
 	binary.LittleEndian.PutUint64(n.buf[24:], index)
 	binary.LittleEndian.PutUint64(n.buf[32:], xxhash.Sum64(n.buf[:32]))
-	_, err := n.f.WriteAt(n.buf[:], 0)
-	return err
+	if _, err := n.f.WriteAt(n.buf[:], 0); err != nil {
+		return err
+	}
+	named, err := os.Lstat(n.f.Name())
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(named, n.info) {
+		return fmt.Errorf("%s was replaced by another file", n.f.Name())
+	}
+	return nil
 }
 
 // close closes the note file.
