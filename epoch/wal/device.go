@@ -114,10 +114,16 @@ func (d *fileDevice) TruncateFront(index uint64) error {
 
 // Close closes the last segment. The library leaves it open when its sync
 // fails, so it is asked again; the first error counts.
+//
+// The library keeps its descriptor when the sync inside its Close fails, and
+// offers no other way to close it. Letting go of it leaves that to the garbage
+// collector, however long the caller keeps the closed store.
 func (d *fileDevice) Close() error {
-	err := d.log.Close()
+	log := d.log
+	d.log = nil
+	err := log.Close()
 	if err != nil {
-		if again := d.log.Close(); errors.Is(again, tidwall.ErrClosed) {
+		if again := log.Close(); errors.Is(again, tidwall.ErrClosed) {
 			return nil
 		}
 	}
