@@ -17,10 +17,14 @@ import (
 // leaf over r columns: r arrays of cap words, then cap weights if weighted.
 //
 // node: word 1 is a bitmap of the children (32 bits) and the shift of its
-// digit; word 2 the bits of the column above that digit; then n child words.
+// digit; word 2 the bits of the column above that digit; then the child words:
+// n of them in a packed node, one for each digit in a wide one (cap is 32, and
+// absent children are 0).
 //
 // A child word (and a root) is tagged in its low three bits, see below; below
-// the last digit of the last column it is the weight, untagged.
+// the last digit of the last column it is the weight, untagged. The word of a
+// wide node has the shift as well, so that the place of the next child is known
+// before the node's header has arrived from memory.
 const (
 	versionBits = 40
 	versionMask = 1<<versionBits - 1
@@ -35,8 +39,11 @@ const (
 
 	tagBits    = 3
 	tagMask    = 1<<tagBits - 1
-	tagBlock   = uint64(1) // reference << 3
+	tagBlock   = uint64(1) // leaf or packed node: reference << 3
 	tagOne     = uint64(2) // one tuple of one column: id << 24 | weight << 3
+	tagWide    = uint64(3) // wide node: shift << 35 | reference << 3
+	wideShift  = tagBits + 32
+	wideMin    = 12 // a node of more children is wide; half as many make it packed again
 	oneIDMax   = uint64(1)<<40 - 1
 	oneWeight  = 21
 	oneWtMax   = int64(1)<<oneWeight - 1
@@ -65,6 +72,21 @@ func header(v mvcc.Version, kind uint64, n, capacity int) uint64 {
 func blockWord(r ref) uint64 { return uint64(r)<<tagBits | tagBlock }
 func refOf(word uint64) ref  { return ref(word >> tagBits) }
 
+func wideWord(r ref, shift uint) uint64 {
+	return uint64(shift)<<wideShift | uint64(r)<<tagBits | tagWide
+}
+
+// nodeWord is the word that refers to node b at r.
+func nodeWord(r ref, b []uint64) uint64 {
+	if wide(b[0]) {
+		return wideWord(r, shiftOf(b))
+	}
+	return blockWord(r)
+}
+
+// isBlock reports whether word refers to a block.
+func isBlock(word uint64) bool { return word&1 != 0 }
+
 // oneWord packs a single tuple of one column, if it fits.
 func oneWord(id uint64, w int64) (uint64, bool) {
 	if id > oneIDMax || w > oneWtMax || w < 1 {
@@ -83,6 +105,18 @@ func bitmapOf(node []uint64) uint32 { return uint32(node[1]) }
 func above(id uint64, shift uint) uint64 { return id >> (shift + digitBits) }
 
 func digit(id uint64, shift uint) uint { return uint(id>>shift) & (fanout - 1) }
+
+// wide reports whether a node has a place for every digit.
+func wide(h uint64) bool { return capOf(h) == fanout }
+
+// childAt is the position of the child at digit d, which must be there unless
+// the node is wide.
+func childAt(b []uint64, d uint) int {
+	if wide(b[0]) {
+		return nodeHeader + int(d)
+	}
+	return nodeHeader + slot(bitmapOf(b), d)
+}
 
 // slot is the position of digit d among the children of a node with bitmap m.
 func slot(m uint32, d uint) int { return bits.OnesCount32(m & (1<<d - 1)) }

@@ -58,7 +58,7 @@ func (s Space) check(word uint64, r int) (int64, error) {
 		}
 		return 1, nil
 	}
-	if word&tagMask != tagBlock {
+	if !isBlock(word) {
 		return 0, fmt.Errorf("trie: child word %x has no tag", word)
 	}
 	b := s.block(refOf(word))
@@ -71,6 +71,9 @@ func (s Space) check(word uint64, r int) (int64, error) {
 		}
 		return int64(n), nil
 	case kindNode:
+		if word != nodeWord(refOf(word), b) {
+			return 0, fmt.Errorf("trie: word %x refers to a node with header %x", word, h)
+		}
 		return s.checkNode(b, n, r)
 	}
 	return 0, fmt.Errorf("trie: block %d is free or unknown (header %x)", refOf(word), h)
@@ -84,9 +87,17 @@ func (s Space) checkNode(b []uint64, n, r int) (int64, error) {
 		r--
 	}
 	var total int64
-	for _, child := range b[nodeHeader : nodeHeader+n] {
-		if child == 0 {
-			return 0, fmt.Errorf("trie: node has an empty child")
+	for d := range uint(fanout) {
+		there := bitmapOf(b)&(1<<d) != 0
+		if !there && !wide(b[0]) {
+			continue
+		}
+		child := b[childAt(b, d)]
+		if (child != 0) != there {
+			return 0, fmt.Errorf("trie: child %d of a node is %x, bitmap %08x", d, child, bitmapOf(b))
+		}
+		if !there {
+			continue
 		}
 		t, err := s.check(child, r)
 		if err != nil {

@@ -47,7 +47,7 @@ func (d *differ) diff(x, y uint64, col int) {
 
 // nodeAt is the node that word refers to, nil if it is not a node.
 func nodeAt(s Space, word uint64) []uint64 {
-	if word&tagMask != tagBlock {
+	if !isBlock(word) {
 		return nil
 	}
 	if b := s.block(refOf(word)); kindOf(b[0]) == kindNode {
@@ -74,17 +74,14 @@ func (d *differ) step(node []uint64, digit, col int) int {
 
 func (d *differ) diffNodes(x, y []uint64, col int) {
 	mx, my := bitmapOf(x), bitmapOf(y)
-	i, j := nodeHeader, nodeHeader
 	for m := mx | my; m != 0 && !d.ended; m &= m - 1 {
 		at := bits.TrailingZeros32(m)
 		var cx, cy uint64
 		if mx&(1<<at) != 0 {
-			cx = x[i]
-			i++
+			cx = x[childAt(x, uint(at))]
 		}
 		if my&(1<<at) != 0 {
-			cy = y[j]
-			j++
+			cy = y[childAt(y, uint(at))]
 		}
 		if cx != cy {
 			d.diff(cx, cy, d.step(x, at, col))
@@ -97,13 +94,11 @@ func (d *differ) diffNodes(x, y []uint64, col int) {
 func (d *differ) diffInside(high, low []uint64, highWord, lowWord uint64, col int, highIsOld bool) {
 	mine := int(digit(low[2]<<(shiftOf(low)+digitBits), shiftOf(high)))
 	m := bitmapOf(high) | 1<<mine
-	i := nodeHeader
 	for ; m != 0 && !d.ended; m &= m - 1 {
 		at := bits.TrailingZeros32(m)
 		var child, other uint64
 		if bitmapOf(high)&(1<<at) != 0 {
-			child = high[i]
-			i++
+			child = high[childAt(high, uint(at))]
 		}
 		if at == mine {
 			other = lowWord

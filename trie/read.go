@@ -10,6 +10,12 @@ func (s Space) Get(root uint64, tuple []uint64) int64 {
 		if len(tuple) == 0 || word == 0 {
 			return int64(word)
 		}
+		if word&tagMask == tagWide {
+			if word, tuple = s.stepWide(word, tuple); word == 0 {
+				return 0
+			}
+			continue
+		}
 		if word&tagMask == tagOne {
 			if oneID(word) != tuple[0] {
 				return 0
@@ -40,6 +46,21 @@ func (s Space) Get(root uint64, tuple []uint64) int64 {
 	}
 }
 
+// stepWide goes from a wide node to the child on the way to tuple, 0 if there is
+// none, and takes off the column if it is done.
+func (s Space) stepWide(word uint64, tuple []uint64) (uint64, []uint64) {
+	shift := uint(word >> wideShift)
+	b := s.block(refOf(word))
+	child := b[nodeHeader+digit(tuple[0], shift)]
+	if above(tuple[0], shift) != b[2] {
+		return 0, tuple
+	}
+	if shift == 0 {
+		tuple = tuple[1:]
+	}
+	return child, tuple
+}
+
 // HasPrefix reports whether any tuple starts with prefix. The prefix may be
 // empty and must not be longer than the trie has columns.
 func (s Space) HasPrefix(root uint64, prefix []uint64) bool {
@@ -47,6 +68,10 @@ func (s Space) HasPrefix(root uint64, prefix []uint64) bool {
 	for {
 		if len(prefix) == 0 || word == 0 {
 			return word != 0
+		}
+		if word&tagMask == tagWide {
+			word, prefix = s.stepWide(word, prefix)
+			continue
 		}
 		if word&tagMask == tagOne {
 			return oneID(word) == prefix[0]
@@ -128,6 +153,12 @@ func (c *Cursor) Seek(space Space, root uint64, k int, prefix []uint64) {
 			return
 		}
 		c.Seeks++
+		if word&tagMask == tagWide {
+			rest := prefix[col:]
+			word, rest = c.space.stepWide(word, rest)
+			col = len(prefix) - len(rest)
+			continue
+		}
 		if word&tagMask == tagOne {
 			if oneID(word) == prefix[col] {
 				c.start, c.startCol = word, col
@@ -244,11 +275,15 @@ func (c *Cursor) advance() bool {
 			c.path = c.path[:len(c.path)-1]
 			continue
 		}
-		shift := shiftOf(f.node)
-		word := f.node[f.next]
+		d := bits.TrailingZeros32(f.bitmap)
+		at := int(f.next)
+		if wide(f.node[0]) {
+			at = nodeHeader + d
+		}
+		word := f.node[at]
 		col := int(f.col)
-		if shift == 0 {
-			c.ids[col] = f.node[2]<<digitBits | uint64(bits.TrailingZeros32(f.bitmap))
+		if shiftOf(f.node) == 0 {
+			c.ids[col] = f.node[2]<<digitBits | uint64(d)
 			col++
 		}
 		f.bitmap &= f.bitmap - 1
@@ -313,7 +348,11 @@ func (c *Cursor) Skip() { c.pos = c.end - 1 }
 // where the writes would wait for one after the other.
 func (s Space) Warm(root uint64, tuple []uint64) uint64 {
 	word := root
-	for len(tuple) > 0 && word&tagMask == tagBlock {
+	for len(tuple) > 0 && isBlock(word) {
+		if word&tagMask == tagWide {
+			word, tuple = s.stepWide(word, tuple)
+			continue
+		}
 		b := s.block(refOf(word))
 		if kindOf(b[0]) == kindLeaf {
 			// The middle of a leaf of several lines is where a search begins.

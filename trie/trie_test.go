@@ -233,7 +233,14 @@ func (w *world) write(t *testing.T, rng *rand.Rand, domain int, grow bool, rows 
 	}
 	p := rng.IntN(w.k + 1)
 	old := w.model[row]
-	rest := prefixCount(w.model, row, p) > 1 || prefixCount(w.model, row, p) == 1 && old == 0
+	if len(w.model) > 300 && rng.IntN(8) > 0 {
+		p = -1 // counting what shares the prefix is slow in the model
+	}
+	rest := false
+	if p >= 0 {
+		n := prefixCount(w.model, row, p)
+		rest = n > 1 || n == 1 && old == 0
+	}
 	if got := w.arena.Set(&w.root, row[:w.k], weight, p); got.Old != old || got.Rest != rest {
 		t.Fatalf("set %v to %d with prefix %d: %+v, want old %d rest %v", row, weight, p, got, old, rest)
 	}
@@ -242,7 +249,7 @@ func (w *world) write(t *testing.T, rng *rand.Rand, domain int, grow bool, rows 
 	} else {
 		w.model[row] = weight
 	}
-	if rng.IntN(8) == 0 {
+	if p >= 0 && rng.IntN(8) == 0 {
 		w.checkPrefix(t, row, p)
 	}
 }

@@ -41,6 +41,8 @@ func (a *Arena) set(word uint64, key []uint64, w int64, p int) uint64 {
 		return a.single(key, w)
 	case word&tagMask == tagOne:
 		return a.setOne(word, key, w, p)
+	case word&tagMask == tagWide:
+		return a.setWide(word, key, w, p)
 	}
 	b := a.space.block(refOf(word))
 	if kindOf(b[0]) == kindLeaf {
@@ -413,17 +415,14 @@ func (a *Arena) build(rows []uint64, stride, c int) uint64 {
 	if shift == 0 {
 		below++
 	}
-	children := bits.OnesCount32(bitmap)
-	t, b := a.newNode(children, bitmap, shift, above(first, shift))
-	i := nodeHeader
+	t, b := a.newNode(bits.OnesCount32(bitmap), bitmap, shift, above(first, shift))
 	for m := bitmap; m != 0; m &= m - 1 {
-		p := parts[bits.TrailingZeros32(m)]
+		d := bits.TrailingZeros32(m)
 		// The block's slab never moves, so b stays right while children are
 		// allocated.
-		b[i] = a.build(rows[p.lo:p.hi], stride, below)
-		i++
+		b[childAt(b, uint(d))] = a.build(rows[parts[d].lo:parts[d].hi], stride, below)
 	}
-	return blockWord(t)
+	return nodeWord(t, b)
 }
 
 // topShift is the shift of the digit that holds the highest set bit of x.
@@ -457,13 +456,71 @@ func (a *Arena) buildLeaf(rows []uint64, stride, c int) uint64 {
 	return blockWord(t)
 }
 
-// newNode allocates a node with its header; the caller fills the n children.
+// newNode allocates a node for n children with its header, wide if they are
+// many; the caller fills in the children.
 func (a *Arena) newNode(n int, bitmap uint32, shift uint, prefix uint64) (ref, []uint64) {
-	t, b := a.alloc(nodeHeader + n)
-	b[0] = header(a.version, kindNode, n, 0)
+	places, room := n, 0
+	if n > wideMin {
+		places, room = fanout, fanout
+	}
+	t, b := a.alloc(nodeHeader + places)
+	b[0] = header(a.version, kindNode, n, room)
 	b[1] = uint64(shift)<<32 | uint64(bitmap)
 	b[2] = prefix
+	if room > 0 {
+		clear(b[nodeHeader : nodeHeader+fanout])
+	}
 	return t, b
+}
+
+// nodeWords is the number of words of a node that are in use.
+func nodeWords(h uint64) int {
+	if wide(h) {
+		return nodeHeader + fanout
+	}
+	return nodeHeader + countOf(h)
+}
+
+// setWide is setNode for a wide node, which need not be looked into to find the
+// child.
+func (a *Arena) setWide(word uint64, key []uint64, w int64, p int) uint64 {
+	shift := uint(word >> wideShift)
+	b := a.space.block(refOf(word))
+	at := nodeHeader + digit(key[0], shift)
+	child := b[at]
+	if child == 0 || above(key[0], shift) != b[2] {
+		return a.setNode(word, b, key, w, p)
+	}
+	rest := key
+	if shift == 0 {
+		rest = key[1:]
+	}
+	if p >= 0 {
+		p = a.sibling(bitmapOf(b), shift, p)
+	}
+	next := a.set(child, rest, w, p)
+	switch next {
+	case child:
+		return word
+	case 0:
+		return a.nodeRemove(word, len(key), digit(key[0], shift))
+	}
+	r, o := a.own(refOf(word), nodeHeader+fanout)
+	o[at] = next
+	return wideWord(r, shift)
+}
+
+// sibling notes whether a node with bitmap m tells that there are other tuples
+// with the prefix, p columns of which are left, and returns what is left below.
+func (a *Arena) sibling(m uint32, shift uint, p int) int {
+	switch {
+	case p == 0 && m&(m-1) != 0:
+		a.op.sib = true
+		return -1
+	case p > 0 && shift == 0:
+		return p - 1
+	}
+	return p
 }
 
 func (a *Arena) setNode(word uint64, b []uint64, key []uint64, w int64, p int) uint64 {
@@ -487,13 +544,8 @@ func (a *Arena) setNode(word uint64, b []uint64, key []uint64, w int64, p int) u
 		}
 		return a.nodeInsert(word, a.single(rest, w), d)
 	}
-	switch {
-	case p == 0 && bitmap&(bitmap-1) != 0:
-		a.op.sib, p = true, -1
-	case p > 0 && shift == 0:
-		p--
-	}
-	at := nodeHeader + slot(bitmap, d)
+	p = a.sibling(bitmap, shift, p)
+	at := childAt(b, d)
 	child := b[at]
 	next := a.set(child, rest, w, p)
 	switch next {
@@ -502,9 +554,9 @@ func (a *Arena) setNode(word uint64, b []uint64, key []uint64, w int64, p int) u
 	case 0:
 		return a.nodeRemove(word, len(key), d)
 	}
-	r, o := a.own(refOf(word), nodeHeader+countOf(b[0]))
+	r, o := a.own(refOf(word), nodeWords(b[0]))
 	o[at] = next
-	return blockWord(r)
+	return nodeWord(r, o)
 }
 
 // fork puts a node above the node word, whose path does not lead to key.
@@ -514,11 +566,8 @@ func (a *Arena) fork(word uint64, b []uint64, key []uint64, w int64) uint64 {
 	leaf := a.single(key, w)
 	dOld, dNew := digit(base, shift), digit(key[0], shift)
 	r, n := a.newNode(2, 1<<dOld|1<<dNew, shift, above(key[0], shift))
-	n[nodeHeader], n[nodeHeader+1] = word, leaf
-	if dNew < dOld {
-		n[nodeHeader], n[nodeHeader+1] = leaf, word
-	}
-	return blockWord(r)
+	n[childAt(n, dOld)], n[childAt(n, dNew)] = word, leaf
+	return nodeWord(r, n)
 }
 
 // nodeInsert adds child at digit d, where there is none.
@@ -526,22 +575,36 @@ func (a *Arena) nodeInsert(word uint64, child uint64, d uint) uint64 {
 	t := refOf(word)
 	b := a.space.block(t)
 	h := b[0]
-	n, bitmap := countOf(h), bitmapOf(b)
-	at := nodeHeader + slot(bitmap, d)
-	end := nodeHeader + n
-	if versionOf(h) == a.version && uint32(end) < a.size(t) {
+	n := countOf(h)
+	switch {
+	case wide(h):
+		r, o := a.own(t, nodeWords(h))
+		o[0] = withCount(o[0], n+1)
+		o[1] |= 1 << d
+		o[nodeHeader+d] = child
+		return nodeWord(r, o)
+	case versionOf(h) == a.version && n < wideMin && uint32(nodeHeader+n) < a.size(t):
+		at, end := nodeHeader+slot(bitmapOf(b), d), nodeHeader+n
 		copy(b[at+1:end+1], b[at:end])
 		b[at] = child
 		b[0] = withCount(h, n+1)
 		b[1] |= 1 << d
 		return word
 	}
-	r, o := a.newNode(n+1, bitmap|1<<d, shiftOf(b), b[2])
-	copy(o[nodeHeader:at], b[nodeHeader:at])
-	o[at] = child
-	copy(o[at+1:end+1], b[at:end])
+	r, o := a.newNode(n+1, bitmapOf(b)|1<<d, shiftOf(b), b[2])
+	moveChildren(o, b, bitmapOf(b))
+	o[childAt(o, d)] = child
 	a.release(t, h)
-	return blockWord(r)
+	return nodeWord(r, o)
+}
+
+// moveChildren copies the children at the digits of m from one node to another,
+// which both have them.
+func moveChildren(to, from []uint64, m uint32) {
+	for ; m != 0; m &= m - 1 {
+		d := uint(bits.TrailingZeros32(m))
+		to[childAt(to, d)] = from[childAt(from, d)]
+	}
 }
 
 // nodeRemove takes the child at digit d away, which has become empty, from a
@@ -553,17 +616,12 @@ func (a *Arena) nodeRemove(word uint64, r int, d uint) uint64 {
 	h := b[0]
 	n, shift := countOf(h)-1, shiftOf(b)
 	bitmap := bitmapOf(b) &^ (1 << d)
-	at := nodeHeader + slot(bitmap, d)
-	end := nodeHeader + n // of the children that stay
 	switch {
 	case n == 0:
 		a.release(t, h)
 		return 0
 	case n == 1 && shift > 0:
-		only := b[nodeHeader]
-		if at == nodeHeader {
-			only = b[nodeHeader+1]
-		}
+		only := b[childAt(b, uint(bits.TrailingZeros32(bitmap)))]
 		a.release(t, h)
 		return only
 	}
@@ -573,17 +631,24 @@ func (a *Arena) nodeRemove(word uint64, r int, d uint) uint64 {
 			return small
 		}
 	}
-	if versionOf(h) == a.version {
+	switch {
+	case wide(h) && n > wideMin/2:
+		nr, o := a.own(t, nodeWords(h))
+		o[0] = withCount(o[0], n)
+		o[1] &^= 1 << d
+		o[nodeHeader+d] = 0
+		return nodeWord(nr, o)
+	case versionOf(h) == a.version && !wide(h):
+		at, end := nodeHeader+slot(bitmapOf(b), d), nodeHeader+n
 		copy(b[at:end], b[at+1:end+1])
 		b[0] = withCount(h, n)
 		b[1] &^= 1 << d
 		return word
 	}
 	nr, o := a.newNode(n, bitmap, shift, b[2])
-	copy(o[nodeHeader:at], b[nodeHeader:at])
-	copy(o[at:end], b[at+1:end+1])
+	moveChildren(o, b, bitmap)
 	a.release(t, h)
-	return blockWord(nr)
+	return nodeWord(nr, o)
 }
 
 // collapse makes one leaf of the children of a node other than the one at digit
@@ -595,25 +660,19 @@ func (a *Arena) collapse(b []uint64, r int, gone uint) (uint64, bool) {
 	if shift == 0 {
 		below--
 	}
-	total, i := 0, nodeHeader
-	for m := bitmapOf(b); m != 0; m &= m - 1 {
-		if uint(bits.TrailingZeros32(m)) != gone {
-			n, ok := a.few(b[i], below)
-			if total += n; !ok || total > limit {
-				return 0, false
-			}
+	total := 0
+	rest := bitmapOf(b) &^ (1 << gone)
+	for m := rest; m != 0; m &= m - 1 {
+		n, ok := a.few(b[childAt(b, uint(bits.TrailingZeros32(m)))], below)
+		if total += n; !ok || total > limit {
+			return 0, false
 		}
-		i++
 	}
 	a.rows = a.rows[:0]
-	i = nodeHeader
-	for m := bitmapOf(b); m != 0; m &= m - 1 {
+	for m := rest; m != 0; m &= m - 1 {
 		d := uint(bits.TrailingZeros32(m))
-		if d != gone {
-			id := b[2]<<(shift+digitBits) | uint64(d)<<shift
-			a.gather(b[i], below, r, id)
-		}
-		i++
+		id := b[2]<<(shift+digitBits) | uint64(d)<<shift
+		a.gather(b[childAt(b, d)], below, r, id)
 	}
 	return a.build(a.rows, r+1, 0), true
 }
@@ -655,7 +714,7 @@ func (a *Arena) gather(word uint64, below, r int, id uint64) {
 // Clear releases every block of the trie with root word over k columns. Cost is
 // linear in its blocks.
 func (a *Arena) Clear(word uint64, k int) {
-	if k == 0 || word&tagMask != tagBlock {
+	if k == 0 || !isBlock(word) {
 		return
 	}
 	t := refOf(word)
@@ -666,7 +725,7 @@ func (a *Arena) Clear(word uint64, k int) {
 		if shiftOf(b) == 0 {
 			below--
 		}
-		for _, child := range b[nodeHeader : nodeHeader+countOf(h)] {
+		for _, child := range b[nodeHeader:nodeWords(h)] { // 0 is nothing to clear
 			a.Clear(child, below)
 		}
 	}
