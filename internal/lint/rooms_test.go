@@ -33,7 +33,7 @@ var rooms = map[string][]string{
 	"trie":             {"mvcc"},
 	"mvcc":             {},
 	"fuzz":             {""},
-	"bench":            {"", "epoch", "views", "trie", "catalog"},
+	"bench":            {"", "epoch", "views", "trie", "catalog", "query"},
 
 	"internal/term":      {},
 	"internal/errs":      {},
