@@ -388,7 +388,7 @@ func TestSyncInterval(t *testing.T) {
 			t.Errorf("durable %d before the interval is over", l.Durable())
 		}
 		check(t, l, 1, 3)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if l.Durable() != 3 || l.Stats().Syncs != 1 {
 			t.Errorf("durable %d after the interval, %+v", l.Durable(), l.Stats())
