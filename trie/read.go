@@ -147,8 +147,7 @@ func (c *Cursor) Seek(space Space, root uint64, k int, prefix []uint64) {
 	for {
 		if col == len(prefix) || word == 0 {
 			if word != 0 {
-				c.start, c.startCol = word, col
-				c.enter(word, col)
+				c.open(word, col)
 			}
 			return
 		}
@@ -161,8 +160,7 @@ func (c *Cursor) Seek(space Space, root uint64, k int, prefix []uint64) {
 		}
 		if word&tagMask == tagOne {
 			if oneID(word) == prefix[col] {
-				c.start, c.startCol = word, col
-				c.enter(word, col)
+				c.open(word, col)
 			}
 			return
 		}
@@ -181,6 +179,17 @@ func (c *Cursor) Seek(space Space, root uint64, k int, prefix []uint64) {
 			col++
 		}
 	}
+}
+
+// open makes the subtree word, over the columns from col on, the group of the
+// prefix.
+func (c *Cursor) open(word uint64, col int) {
+	c.enter(word, col)
+	if len(c.path) == 0 { // one run is all of it
+		c.first, c.last = c.pos+1, c.end
+		return
+	}
+	c.start, c.startCol = word, col
 }
 
 // seekLeaf sets the run to the rows of a leaf that start with rest.
@@ -370,3 +379,12 @@ func (s Space) Warm(root uint64, tuple []uint64) uint64 {
 	}
 	return word
 }
+
+// Last is the last column of the tuple under the cursor, which must stand in a
+// run (Step has moved to it).
+func (c *Cursor) Last() uint64 {
+	return c.leaf[leafHeader+(c.k-1-c.from)*c.stride+c.pos]
+}
+
+// Unit reports whether all tuples of the current run have weight 1.
+func (c *Cursor) Unit() bool { return c.weights == 0 }

@@ -51,64 +51,77 @@ func (q *Query) vars() int { return len(q.Plan.Query.Vars) }
 // pre-order.
 type Answers struct {
 	b       *Bound
-	cursors []trie.Cursor
-	binding []uint64   // by variable
-	weights []int64    // product down to each node; -1 once it does not fit
-	sought  [][]uint64 // prefix of the open group of each node
-	depth   int        // nodes that stand on a tuple
+	levels  []level
+	binding []uint64 // by variable
 	started bool
+	open    bool // all levels stand on a tuple
 	// Steps counts the moves of cursors, for tests of constant delay.
 	Steps int
 }
 
+// level is the enumeration at one node.
+type level struct {
+	cursor trie.Cursor
+	node   *node
+	at     boundNode
+	rest   []query.Var // variables that a tuple of the group binds
+	from   int         // column of the first of them
+	unit   bool
+	weight int64    // product down to here; -1 once it does not fit
+	sought []uint64 // prefix of the open group, nil before the first
+}
+
 // Answers starts an enumeration before the first answer.
 func (b *Bound) Answers() *Answers {
-	return &Answers{
-		b:       b,
-		cursors: make([]trie.Cursor, len(b.nodes)),
-		binding: make([]uint64, b.q.vars()),
-		weights: make([]int64, len(b.nodes)),
-		sought:  make([][]uint64, len(b.nodes)),
+	a := &Answers{b: b, levels: make([]level, len(b.nodes)), binding: make([]uint64, b.q.vars())}
+	for j := range a.levels {
+		n := &b.q.nodes[j]
+		a.levels[j] = level{node: n, at: b.nodes[j], rest: n.rest, from: n.columns - len(n.rest), unit: n.unit}
 	}
+	return a
 }
 
 // Next moves to the next answer and reports whether there is one.
 func (a *Answers) Next() bool {
 	// Most answers differ from the one before in the last node only, and stand
 	// beside it in memory.
-	if last := len(a.cursors) - 1; a.depth > 0 && a.cursors[last].Step() {
+	last := len(a.levels) - 1
+	if l := &a.levels[last]; a.open && l.cursor.Step() {
 		a.Steps++
+		if len(l.rest) == 1 && (l.unit || l.cursor.Unit()) && l.weight >= 0 && last > 0 {
+			a.binding[l.rest[0]] = l.cursor.Last()
+			l.weight = a.levels[last-1].weight
+			return true
+		}
 		a.take(last)
 		return true
 	}
-	return a.next()
+	return a.next(last)
 }
 
-func (a *Answers) next() bool {
-	j := len(a.cursors) - 1
-	switch {
-	case a.b.q.Plan.Never:
-		return false
-	case !a.started:
+func (a *Answers) next(last int) bool {
+	j := last
+	if !a.open {
+		if a.started || a.b.q.Plan.Never {
+			return false
+		}
 		a.started = true
 		j = 0
 		a.seek(0)
-	case a.depth == 0:
-		return false
 	}
 	for {
 		a.Steps++
-		if !a.cursors[j].Next() {
+		if !a.levels[j].cursor.Next() {
 			if j == 0 {
-				a.depth = 0
+				a.open = false
 				return false
 			}
 			j--
 			continue
 		}
 		a.take(j)
-		if j == len(a.cursors)-1 {
-			a.depth = len(a.cursors)
+		if j == last {
+			a.open = true
 			return true
 		}
 		j++
@@ -120,51 +133,48 @@ func (a *Answers) next() bool {
 // that is open already, because only nodes that j does not depend on have moved
 // since, the cursor goes back to its start.
 func (a *Answers) seek(j int) {
-	n := &a.b.q.nodes[j]
-	sought := a.sought[j]
-	same := sought != nil
+	l := &a.levels[j]
+	n := l.node
+	same := l.sought != nil
 	if !same {
-		sought = append(append(make([]uint64, 0, len(n.lead)+len(n.key)), n.lead...), make([]uint64, len(n.key))...)
-		a.sought[j] = sought
+		l.sought = append(make([]uint64, 0, len(n.lead)+len(n.key)), n.lead...)
+		l.sought = l.sought[:cap(l.sought)]
 	}
-	key := sought[len(n.lead):]
+	key := l.sought[len(n.lead):]
 	for i, v := range n.key {
 		if key[i] != a.binding[v] {
 			key[i], same = a.binding[v], false
 		}
 	}
 	if same {
-		a.cursors[j].Rewind()
+		l.cursor.Rewind()
 		return
 	}
-	at := &a.b.nodes[j]
-	a.cursors[j].Seek(at.space, at.root, n.columns, sought)
-	if invariant.Enabled && n.parent >= 0 && !at.space.HasPrefix(at.root, sought) {
-		invariant.Check(false, "node %d has no tuple with key %v: a dead end", j, sought)
+	l.cursor.Seek(l.at.space, l.at.root, n.columns, l.sought)
+	if invariant.Enabled && n.parent >= 0 && !l.at.space.HasPrefix(l.at.root, l.sought) {
+		invariant.Check(false, "node %d has no tuple with key %v: a dead end", j, l.sought)
 	}
 }
 
 // take binds the variables of the tuple that node j stands on.
 func (a *Answers) take(j int) {
-	n := &a.b.q.nodes[j]
-	c := &a.cursors[j]
-	from := n.columns - len(n.rest)
-	for i, v := range n.rest {
-		a.binding[v] = c.Col(from + i)
+	l := &a.levels[j]
+	for i, v := range l.rest {
+		a.binding[v] = l.cursor.Col(l.from + i)
 	}
 	w := int64(1)
 	if j > 0 {
-		w = a.weights[j-1]
+		w = a.levels[j-1].weight
 	}
-	if !n.unit && w >= 0 {
-		if own := c.Weight(); own != 1 {
+	if !l.unit && w >= 0 {
+		if own := l.cursor.Weight(); own != 1 {
 			var ok bool
 			if w, ok = semiring.Mul(w, own); !ok {
 				w = -1
 			}
 		}
 	}
-	a.weights[j] = w
+	l.weight = w
 }
 
 // Value is the id of a variable in the current answer.
@@ -172,7 +182,7 @@ func (a *Answers) Value(v query.Var) uint64 { return a.binding[v] }
 
 // Multiplicity is the multiplicity of the current answer, or ErrOverflow.
 func (a *Answers) Multiplicity() (int64, error) {
-	w := a.weights[len(a.weights)-1]
+	w := a.levels[len(a.levels)-1].weight
 	if w < 0 {
 		return 0, fmt.Errorf("%w: the multiplicity of an answer", errs.ErrOverflow)
 	}
