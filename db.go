@@ -423,7 +423,7 @@ func (db *DB) schema() (*epoch.Schema, error) {
 func (db *DB) Offset(source string) (next uint64, ok bool) {
 	v := db.engine.Current.Pin()
 	defer db.engine.Current.Unpin(v)
-	s, ok := v.Sources[source]
+	s, ok := v.Sources.Get(source)
 	return s.Next, ok
 }
 
@@ -439,7 +439,7 @@ type SourcePosition struct {
 func (db *DB) Source(name string) (p SourcePosition, ok bool) {
 	v := db.engine.Current.Pin()
 	defer db.engine.Current.Unpin(v)
-	s, ok := v.Sources[name]
+	s, ok := v.Sources.Get(name)
 	return SourcePosition{Next: s.Next, Incarnation: s.Incarnation, Skipped: s.Skipped}, ok
 }
 

@@ -31,7 +31,7 @@ type Snapshot struct {
 	vector  *rootvec.Vector
 	epoch   Epoch
 	time    int64
-	sources map[string]rootvec.Source
+	sources rootvec.Sources
 
 	// over is why the snapshot has ended, nil while it is open. Enumerations
 	// look at it at every step, without the lock.
@@ -75,8 +75,8 @@ func wallTime(ns int64) time.Time {
 
 // Offsets are the next offsets of all sources after the epoch.
 func (s *Snapshot) Offsets() map[string]uint64 {
-	out := make(map[string]uint64, len(s.sources))
-	for name, p := range s.sources {
+	out := make(map[string]uint64)
+	for name, p := range s.sources.All() {
 		out[name] = p.Next
 	}
 	return out

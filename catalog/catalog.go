@@ -1,8 +1,8 @@
 // Package catalog holds what a store knows by name: its relations with their
 // arities, and its registered queries with their texts and plans.
 //
-// A Catalog is immutable. Adding to it gives a new one that shares what is the
-// same, so that every root vector keeps the catalog of its epoch.
+// A Catalog is immutable once it is published. A change begins with a copy, so
+// every root vector keeps the catalog of its epoch.
 package catalog
 
 import (
@@ -54,17 +54,34 @@ func (c *Catalog) Relation(name string) (number int, r Relation, ok bool) {
 	return i, c.relations[i], true
 }
 
-// WithRelation adds a relation, whose number is the next one. Cost is linear in
-// the number of relations.
-func (c *Catalog) WithRelation(r Relation) *Catalog {
+// MaxArity is the largest number of columns of a relation.
+const MaxArity = 255
+
+// Check reports an arity that no relation can have, as ErrArity.
+func (r Relation) Check() error {
+	if r.Arity < 1 || r.Arity > MaxArity {
+		return fmt.Errorf("%w: relation %s would have %d columns; there are 1 to %d", errs.ErrArity, r.Name, r.Arity, MaxArity)
+	}
+	return nil
+}
+
+// Clone is a catalog of its own with the same content, to which relations may
+// be added until it is published. Cost is linear in the number of relations.
+func (c *Catalog) Clone() *Catalog {
 	d := *c
-	d.relations = append(slices.Clip(c.relations), r)
+	d.relations = slices.Clone(c.relations)
 	d.number = maps.Clone(c.number)
 	if d.number == nil {
 		d.number = make(map[string]int)
 	}
-	d.number[r.Name] = len(d.relations) - 1
 	return &d
+}
+
+// AddRelation adds a relation, whose number is the next one, to a catalog that
+// nobody else has.
+func (c *Catalog) AddRelation(r Relation) {
+	c.number[r.Name] = len(c.relations)
+	c.relations = append(c.relations, r)
 }
 
 // Query finds a registered query, or fails with ErrNoSuchQuery.
@@ -137,11 +154,16 @@ func (c *Catalog) CheckArities(p *plan.Plan) (missing []Relation, err error) {
 		a := &p.Aliases[i]
 		_, r, ok := c.Relation(a.Relation)
 		want := Relation{a.Relation, a.Arity}
+		pos := p.Query.Atoms[a.Atom].Pos
 		switch {
-		case !ok && !slices.Contains(missing, want):
-			missing = append(missing, want)
-		case ok && r.Arity != a.Arity:
-			pos := p.Query.Atoms[a.Atom].Pos
+		case !ok:
+			if err := want.Check(); err != nil {
+				return nil, fmt.Errorf("%d:%d: %w", pos.Line, pos.Col, err)
+			}
+			if !slices.Contains(missing, want) {
+				missing = append(missing, want)
+			}
+		case r.Arity != a.Arity:
 			return nil, fmt.Errorf("%d:%d: %w: relation %s has %d columns, not %d",
 				pos.Line, pos.Col, errs.ErrArity, a.Relation, r.Arity, a.Arity)
 		}

@@ -46,7 +46,7 @@ type Engine struct {
 	views   *views.Store
 	schema  *Schema
 	tags    []rootvec.Relation // by relation, for digests
-	sources map[string]rootvec.Source
+	sources rootvec.Sources
 	digest  rootvec.Digest
 	last    uint64 // the last applied epoch
 	time    int64
@@ -77,7 +77,7 @@ type marks struct {
 	terms     uint64
 	relations int
 	schema    *Schema
-	sources   map[string]rootvec.Source
+	sources   rootvec.Sources
 }
 
 // counters are read while epochs go on.
@@ -120,8 +120,7 @@ func (e *Engine) Time() int64 { return e.time }
 // Source is the position of a source after the last applied epoch and what the
 // epoch under construction has changed. The epoch must be held.
 func (e *Engine) Source(name string) (rootvec.Source, bool) {
-	s, ok := e.sources[name]
-	return s, ok
+	return e.sources.Get(name)
 }
 
 // Schema is that of the epoch under construction, which must be held.
@@ -233,22 +232,23 @@ func (e *Engine) Relation(name string, arity int) (uint32, error) {
 		}
 		return uint32(i), nil
 	}
-	if arity < 1 || arity > MaxArity {
-		return 0, fmt.Errorf("%w: relation %s would have %d columns; there are 1 to %d", errs.ErrArity, name, arity, MaxArity)
+	r := catalog.Relation{Name: name, Arity: arity}
+	if err := r.Check(); err != nil {
+		return 0, err
 	}
-	e.addRelation(catalog.Relation{Name: name, Arity: arity})
+	e.addRelation(r)
 	return uint32(len(e.schema.Relations()) - 1), nil
 }
-
-// MaxArity is the largest number of columns of a relation.
-const MaxArity = 255
 
 func (e *Engine) addRelation(r catalog.Relation) {
 	e.facts.AddRelation(r.Arity)
 	e.views.AddRelation(r.Arity)
 	e.tags = append(e.tags, rootvec.NewRelation(r.Name, r.Arity))
 	e.rec.Relations = append(e.rec.Relations, record.Relation{Name: r.Name, Arity: r.Arity})
-	e.setCatalog(e.schema.Catalog.WithRelation(r), e.schema.Views)
+	if e.schema == e.marks.schema {
+		e.setCatalog(e.schema.Catalog.Clone(), e.schema.Views)
+	}
+	e.schema.Catalog.AddRelation(r)
 }
 
 // setCatalog replaces the schema. The indexes are filled in by Commit.
@@ -332,12 +332,7 @@ func (e *Engine) Skip(n uint64) { e.left.skipped += n }
 
 // Move sets the position of a source in the epoch under construction.
 func (e *Engine) Move(name string, s rootvec.Source) {
-	next := make(map[string]rootvec.Source, len(e.sources)+1)
-	for k, v := range e.sources {
-		next[k] = v
-	}
-	next[name] = s
-	e.sources = next
+	e.sources = e.sources.With(name, s)
 	e.rec.Sources = append(e.rec.Sources, record.Source{Name: name, Incarnation: s.Incarnation, Next: s.Next, Skipped: s.Skipped})
 }
 

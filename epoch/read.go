@@ -1,10 +1,7 @@
 package epoch
 
 import (
-	"fmt"
-
 	"github.com/triegs/triegs/dict"
-	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/term"
 	"github.com/triegs/triegs/query/plan"
 	"github.com/triegs/triegs/rootvec"
@@ -39,9 +36,6 @@ func Evaluate(v *rootvec.Vector, d *dict.Dict, p *plan.Plan) (*views.Bound, erro
 	f := views.Facts{Space: v.Space, Roots: v.Roots}
 	for i := range p.Aliases {
 		a := &p.Aliases[i]
-		if a.Arity > MaxArity {
-			return nil, fmt.Errorf("%w: relation %s would have %d columns; there are 1 to %d", errs.ErrArity, a.Relation, a.Arity, MaxArity)
-		}
 		if _, done := r.number[a.Relation]; done {
 			continue
 		}

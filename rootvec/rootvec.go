@@ -21,13 +21,6 @@ import (
 	"github.com/triegs/triegs/trie"
 )
 
-// Source is the committed position of one source of events.
-type Source struct {
-	Incarnation string
-	Next        uint64 // the offset to send next
-	Skipped     uint64 // offsets passed by SkipTo so far
-}
-
 // Vector is the state of one epoch. A published vector is shared: treat every
 // field as read-only.
 type Vector struct {
@@ -40,9 +33,8 @@ type Vector struct {
 	// Terms is the number of terms in the dictionary: ids above are of later
 	// epochs.
 	Terms uint64
-	// Sources are the positions of all sources. The map is replaced, never
-	// changed.
-	Sources map[string]Source
+	// Sources are the positions of all sources.
+	Sources Sources
 	// Catalog lists the relations and the registered queries of the epoch. It
 	// is replaced, never changed.
 	Catalog Catalog
@@ -86,7 +78,7 @@ func (c *Current) Publish(v *Vector) {
 
 // recycle keeps a vector that nobody reads for the next epoch. c.mu is held.
 func (c *Current) recycle(v *Vector) {
-	v.Space, v.Sources, v.Catalog = nil, nil, nil // they would keep memory alive
+	v.Space, v.Sources, v.Catalog = nil, Sources{}, nil // they would keep memory alive
 	if len(c.spare) < 4 {
 		c.spare = append(c.spare, v)
 	}

@@ -129,7 +129,10 @@ func (s *Store) Drop(q *Query) {
 	for _, d := range q.fed {
 		if d.uses == 0 {
 			s.dropIndexes(&d.Relation)
+			continue
 		}
+		s.trim(&d.Relation)
+		d.primary = d.indexes[0]
 	}
 	for _, rel := range q.bases {
 		s.trim(rel)

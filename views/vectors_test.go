@@ -349,3 +349,30 @@ func newCursor(b *Bound, i int) *trie.Cursor {
 	c.Seek(b.nodes[i].space, b.nodes[i].root, n.columns, n.lead)
 	return c
 }
+
+// TestDropSharedDerived shows that a query gives back the orders that only it
+// needed of a derived relation it shares with another.
+func TestDropSharedDerived(t *testing.T) {
+	l := newLab(t)
+	compile := func(text string) *Query {
+		p, err := plan.Compile(l.parse(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.register(p)
+	}
+	b := compile(`b(x, y, w) :- t(x, y, _), v(x, w).`)
+	a := compile(`a(x, y, z) :- t(x, y, _), u(y, z).`)
+	l.s.Drop(a)
+	l.seal()
+	before := l.s.Writes()
+	l.epoch("+t 1 2 3", "+v 1 9")
+	l.expect("answers", l.answers(b), "1,2,9:1")
+	// The base facts of t and v, the derived facts, and a live tuple if the
+	// derived relation is an inner node.
+	if w := l.s.Writes() - before; w > 4 {
+		t.Errorf("%d writes: orders of the dropped query are still kept", w)
+	}
+	l.epoch("-t 1 2 3", "+t 1 2 4")
+	l.expect("answers", l.answers(b), "1,2,9:1")
+}
