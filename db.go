@@ -45,12 +45,13 @@ func Open(dir string, opts *Options) (*DB, error) {
 	if err := o.validate(); err != nil {
 		return nil, edge(err)
 	}
-	db := &DB{opts: o, engine: epoch.New(o.MemoryBudget)}
+	db := &DB{opts: o, engine: epoch.New()}
 	db.snapshots.open = make(map[*Snapshot]struct{})
 	if dir == "" {
 		if o.ReadOnly {
 			return nil, edge(fmt.Errorf("%w: a store in memory cannot be read-only", ErrValue))
 		}
+		db.engine.Budget(o.MemoryBudget)
 		return db, nil
 	}
 	if err := db.recover(dir); err != nil {
@@ -71,6 +72,9 @@ func (db *DB) recover(dir string) error {
 		return err
 	}
 	db.log, db.report = log, report
+	// What was acknowledged cannot be refused any more, so the budget begins
+	// to count here.
+	db.engine.Budget(o.MemoryBudget)
 	if report.Log.CutBytes > 0 {
 		o.Logger.Warn("the log ended in the middle of an epoch that nobody was told of; it was cut",
 			"file", report.Log.CutFile, "offset", report.Log.CutOffset, "bytes", report.Log.CutBytes)
@@ -147,11 +151,11 @@ func (db *DB) apply(ctx context.Context, batches []Batch) (epoch.Ticket, []Notic
 	if err != nil {
 		return epoch.Ticket{}, nil, err
 	}
-	t, err := txn.Begin(db.engine)
+	t, err := txn.Begin(ctx, db.engine)
 	if err != nil {
 		return epoch.Ticket{}, nil, db.ended(err)
 	}
-	in := intake{db: db, t: t, now: now, at: db.engine.Time()}
+	in := intake{db: db, t: t, now: now, first: db.engine.Time(), at: db.engine.Time()}
 	if err := in.takeAll(batches); err != nil {
 		t.Rollback()
 		return epoch.Ticket{}, nil, err
@@ -205,7 +209,9 @@ type intake struct {
 	db       *DB
 	t        *txn.Txn
 	now      int64 // the clock
-	at       int64 // logical time of the epoch
+	first    int64 // logical time before it
+	at       int64 // logical time of the epoch: the latest of its batches
+	own      int64 // logical time of the batch
 	event    txn.Event
 	replayed bool // every batch was a replay
 	notices  []Notice
@@ -233,20 +239,21 @@ func (in *intake) take(b *Batch) error {
 			return fmt.Errorf("batch time: %w", err)
 		}
 	}
-	in.at = max(in.at, at)
-	skip := 0
+	in.own = max(in.first, at)
+	in.at = max(in.at, in.own)
+	skip, replay := 0, false
 	if b.Source != "" {
 		p, err := in.t.From(b.Source, b.Offset, len(b.Events), in.db.opts.DenseSources)
 		if err != nil {
 			return err
 		}
+		// A batch without events is a replay as well if it lies below.
+		replay = p.Skip == len(b.Events) && b.Offset < p.Next
 		if skip = p.Skip; skip > 0 {
 			in.notices = append(in.notices, Notice{Kind: NoticeReplay, Source: b.Source, Position: p.Next, Offset: b.Offset, Count: skip})
 		}
 	}
-	if skip == 0 || skip < len(b.Events) {
-		in.replayed = false
-	}
+	in.replayed = in.replayed && replay
 	for i := skip; i < len(b.Events); i++ {
 		if err := in.takeEvent(i, &b.Events[i], b.IgnoreMissing); err != nil {
 			return err
@@ -261,7 +268,7 @@ func (in *intake) takeEvent(i int, e *Event, lenient bool) error {
 	}
 	ev := &in.event
 	*ev = txn.Event{
-		Delete: e.Op == Delete, Relation: e.Relation, Tuple: e.Tuple, Time: in.at,
+		Delete: e.Op == Delete, Relation: e.Relation, Tuple: e.Tuple, Time: in.own,
 		ID: e.ID, Value: e.Value, Lenient: lenient,
 	}
 	if !e.Time.IsZero() {
@@ -323,7 +330,7 @@ func (db *DB) register(ctx context.Context, name, text string, o queryOptions) (
 	if err != nil {
 		return nil, err
 	}
-	if err := db.engine.Begin(); err != nil {
+	if err := db.engine.Begin(ctx); err != nil {
 		return nil, db.ended(err)
 	}
 	q := &catalog.Query{Name: name, Text: text, Set: o.set, Dist: o.distinct, Plan: p}
@@ -365,7 +372,7 @@ func (db *DB) single(ctx context.Context, kind record.Kind, do func() (bool, err
 	if err != nil {
 		return err
 	}
-	if err := db.engine.Begin(); err != nil {
+	if err := db.engine.Begin(ctx); err != nil {
 		return db.ended(err)
 	}
 	worth, err := do()

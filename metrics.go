@@ -7,7 +7,7 @@ import (
 )
 
 // Metrics is a reading of the store's counters and memory accounts. Counters
-// start at 0 when the store is opened.
+// start at 0 when the store is opened, and count what is replayed then.
 type Metrics struct {
 	Epoch     Epoch     `json:"epoch"`
 	Time      time.Time `json:"time"`
@@ -42,8 +42,8 @@ type Metrics struct {
 	DictionaryBytes int64 `json:"dictionary_bytes"`
 	FactBytes       int64 `json:"fact_bytes"`
 
-	// Snapshots are open; OldestPin is the epoch of the oldest, 0 if there is
-	// none, OldestPinAge the age of the oldest by Options.Clock.
+	// Snapshots are open; OldestPin is the epoch of the oldest, if there is
+	// one, OldestPinAge the age of the oldest by Options.Clock.
 	Snapshots    int           `json:"snapshots"`
 	OldestPin    Epoch         `json:"oldest_pin"`
 	OldestPinAge time.Duration `json:"oldest_pin_age"`
@@ -83,10 +83,12 @@ func (db *DB) pinMetrics(m *Metrics) {
 	db.snapshots.Lock()
 	defer db.snapshots.Unlock()
 	m.Snapshots = len(db.snapshots.open)
+	first := true
 	for s := range db.snapshots.open {
-		if m.OldestPin == 0 || s.Epoch() < m.OldestPin {
+		if first || s.Epoch() < m.OldestPin {
 			m.OldestPin = s.Epoch()
 		}
+		first = false
 		m.OldestPinAge = max(m.OldestPinAge, now.Sub(s.born))
 	}
 }

@@ -78,7 +78,8 @@ type Options struct {
 
 	// MemoryBudget is the number of bytes that the store's live and retained
 	// blocks may take. An epoch that would go above it is refused with
-	// ErrBudget. Default 0 = no limit, because only the program knows what
+	// ErrBudget, a retraction too while pinned epochs keep what it would free. A
+	// store that is above it already still opens. Default 0 = no limit, because only the program knows what
 	// else shares the memory.
 	MemoryBudget int64
 

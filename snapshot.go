@@ -270,7 +270,8 @@ func (s *Snapshot) newRow(q *query.Query) *Row {
 }
 
 // Lookup finds one answer by its columns, in their order, with its annotation.
-// Errors: ErrNoAnswer, ErrArity (not as many terms as columns), ErrOverflow,
+// Errors: ErrNoAnswer, ErrArity (not as many terms as columns), ErrValue (the
+// zero Term), ErrOverflow,
 // ErrNoSuchQuery and those of a snapshot that has ended. Cost: one probe for
 // each node of the join tree.
 func (s *Snapshot) Lookup(query string, tuple ...Term) (*Row, error) {
@@ -297,6 +298,9 @@ func (s *Snapshot) lookup(name string, tuple []Term) (*Row, error) {
 	row := s.newRow(q.Plan.Query)
 	ids := make([]uint64, len(q.Plan.Query.Vars))
 	for i, t := range tuple {
+		if t.IsZero() {
+			return nil, fmt.Errorf("%w: column %d is the absent term", ErrValue, i+1)
+		}
 		id, ok := s.db.engine.Dict().Find(t, s.vector.Terms)
 		if !ok {
 			return nil, fmt.Errorf("%w: of query %s", ErrNoAnswer, name)
@@ -355,6 +359,6 @@ func (s *Snapshot) evaluate(ctx context.Context, text string) (*plan.Plan, *view
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := epoch.Evaluate(s.vector, s.db.engine.Dict(), p)
+	b, err := epoch.Evaluate(ctx, s.vector, s.db.engine.Dict(), p)
 	return p, b, err
 }

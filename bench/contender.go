@@ -128,7 +128,7 @@ func idsOf(s *Stream) []uint64 {
 // startEngine interns the vertices by number, so that ids are as dense as the
 // vertices of the program by hand, and registers the query.
 func startEngine(s *Stream) (program, error) {
-	b := &byEngine{s: s, e: epoch.New(0), tuples: s.ids}
+	b := &byEngine{s: s, e: epoch.New(), tuples: s.ids}
 	vertices := s.Vertices()
 	for v := 0; v < vertices; v += loadEpoch {
 		err := b.epoch(record.Batch, 0, func() error { return b.intern(v, min(v+loadEpoch, vertices)) })
@@ -183,7 +183,7 @@ func (b *byEngine) apply() error {
 
 // epoch runs do as one epoch and waits for its publication.
 func (b *byEngine) epoch(kind record.Kind, time int64, do func() error) error {
-	if err := b.e.Begin(); err != nil {
+	if err := b.e.Begin(context.Background()); err != nil {
 		return err
 	}
 	if err := do(); err != nil {

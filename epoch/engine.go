@@ -40,7 +40,7 @@ type Engine struct {
 	// Current is the published state.
 	Current rootvec.Current
 
-	mu      sync.Mutex // held from Begin to Commit or Rollback
+	lock    chan struct{} // holds one token from Begin to Commit or Rollback
 	dict    *dict.Dict
 	facts   *window.Store
 	views   *views.Store
@@ -60,6 +60,7 @@ type Engine struct {
 	marks   marks                             // where to go back to
 	pins    []mvcc.Version
 	hasher  rootvec.Hasher
+	keeps   bool            // digests are kept up
 	hashes  []uint64        // of the terms of the changes of one relation
 	warm    uint64          // keeps the loads of Warm alive
 	expect  *rootvec.Digest // of the record that is being replayed
@@ -86,15 +87,15 @@ type counters struct {
 }
 
 // New makes an engine with an empty state, published as epoch 0. It logs
-// nothing until Logged is called. Budget bounds the bytes of the tries, 0 means
-// no bound.
-func New(budget int64) *Engine {
+// nothing until Logged is called.
+func New() *Engine {
 	e := &Engine{
 		dict:   dict.New(),
 		facts:  window.NewStore(),
-		views:  views.NewStore(1, budget),
+		views:  views.NewStore(1),
 		schema: &Schema{Catalog: catalog.Empty, Indexes: [][]views.PinnedIndex{}},
 		time:   minTime,
+		lock:   make(chan struct{}, 1),
 	}
 	v := e.Current.Fresh()
 	*v = rootvec.Vector{Time: minTime, Catalog: e.schema}
@@ -106,7 +107,11 @@ func New(budget int64) *Engine {
 const minTime = -1 << 63
 
 // Logged makes the engine log every epoch from now on.
-func (e *Engine) Logged(l Log) { e.log = l }
+func (e *Engine) Logged(l Log) { e.log, e.keeps = l, true }
+
+// Budget bounds the bytes of the tries from now on, 0 means no bound. An epoch
+// above it is refused.
+func (e *Engine) Budget(bytes int64) { e.views.Budget(bytes) }
 
 // Dict is the dictionary. Only the holder of the epoch may intern.
 func (e *Engine) Dict() *dict.Dict { return e.dict }
@@ -141,12 +146,35 @@ func (e *Engine) Fail(err error) {
 	}
 }
 
-// Begin starts an epoch. On success the caller holds it until Commit or
-// Rollback.
-func (e *Engine) Begin() error {
-	e.mu.Lock()
+// hold waits for other writers, or until ctx ends. A channel can do both where
+// a mutex cannot.
+func (e *Engine) hold(ctx context.Context) error {
+	select {
+	case e.lock <- struct{}{}:
+		return nil // nobody to wait for, so nothing for ctx to end
+	default:
+	}
+	select {
+	case e.lock <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return context.Canceled
+	}
+}
+
+func (e *Engine) free() { <-e.lock }
+
+// Begin starts an epoch, after those of other writers; ctx ends the wait. On
+// success the caller holds it until Commit, Rollback or Leave.
+func (e *Engine) Begin(ctx context.Context) error {
+	if err := e.hold(ctx); err != nil {
+		return err
+	}
 	if err := e.Err(); err != nil {
-		e.mu.Unlock()
+		e.free()
 		return err
 	}
 	e.marks = marks{e.dict.Len(), len(e.schema.Relations()), e.schema, e.sources}
@@ -178,14 +206,14 @@ func keep[T any](s []T) []T {
 func (e *Engine) Rollback() {
 	e.rollback()
 	e.refused.Add(1)
-	e.mu.Unlock()
+	e.free()
 }
 
 // Leave ends an epoch that turned out to bring nothing, without a trace.
 func (e *Engine) Leave() {
 	e.rollback()
 	e.countLeft()
-	e.mu.Unlock()
+	e.free()
 }
 
 // countLeft counts the events that an epoch which was not refused left out.
@@ -371,7 +399,7 @@ func (e *Engine) Commit(ctx context.Context, kind record.Kind, time int64) (Tick
 		e.Rollback()
 		return Ticket{}, err
 	}
-	e.mu.Unlock()
+	e.free()
 	return t, nil
 }
 
@@ -445,7 +473,7 @@ func (e *Engine) change() rootvec.Digest {
 
 // digests reports whether the content digest is kept up epoch by epoch. Only a
 // log compares it, so a store in memory computes it when it is asked for.
-func (e *Engine) digests() bool { return e.log != nil || e.expect != nil }
+func (e *Engine) digests() bool { return e.keeps }
 
 // digestChanges moves the digest by the net changes of one relation.
 //
@@ -571,8 +599,10 @@ func (e *Engine) collect() {
 // TryCollect gives back what released pins have kept, unless a writer is busy,
 // which will do it in its next epoch.
 func (e *Engine) TryCollect() {
-	if e.mu.TryLock() {
+	select {
+	case e.lock <- struct{}{}:
 		e.collect()
-		e.mu.Unlock()
+		e.free()
+	default:
 	}
 }

@@ -39,7 +39,7 @@ func (h *held) settle(n int, err error) {
 // edge applies the insertion or retraction of rel(x, y) as one epoch.
 func edge(t *testing.T, e *Engine, op uint8, rel, x, y string) (Ticket, error) {
 	t.Helper()
-	if err := e.Begin(); err != nil {
+	if err := e.Begin(context.Background()); err != nil {
 		return Ticket{}, err
 	}
 	r, err := e.Relation(rel, 2)
@@ -65,7 +65,7 @@ func register(t *testing.T, e *Engine, name, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Begin(); err != nil {
+	if err := e.Begin(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Register(context.Background(), &catalog.Query{Name: name, Text: text, Plan: p}); err != nil {
@@ -96,7 +96,7 @@ const pairs = "q(x, y, z) :- R(x, y), S(y, z)."
 // TestPublishedBehindTheLog is REC-12: however far the working version runs
 // ahead while a sync is held back, readers see what is durable, whole.
 func TestPublishedBehindTheLog(t *testing.T) {
-	e, log := New(0), &held{}
+	e, log := New(), &held{}
 	e.Logged(log)
 	register(t, e, "q", pairs)
 	for i := range 200 {
@@ -127,7 +127,7 @@ func TestPublishedBehindTheLog(t *testing.T) {
 // TestFailedLogEndsTheWriting is REC-09 at the level of epochs: what was not
 // durable is never published, and nothing is applied on top of it.
 func TestFailedLogEndsTheWriting(t *testing.T) {
-	e, log := New(0), &held{}
+	e, log := New(), &held{}
 	e.Logged(log)
 	register(t, e, "q", pairs)
 	first, err := edge(t, e, OpInsert, "R", "a", "h")
@@ -161,7 +161,7 @@ func TestFailedLogEndsTheWriting(t *testing.T) {
 // TestReplayIsTheSame replays a log into a fresh engine, and then one in which
 // an event was exchanged for another: the digest tells.
 func TestReplayIsTheSame(t *testing.T) {
-	e, log := New(0), &held{}
+	e, log := New(), &held{}
 	e.Logged(log)
 	register(t, e, "q", pairs)
 	for i := range 50 {
@@ -178,7 +178,7 @@ func TestReplayIsTheSame(t *testing.T) {
 	want := e.Current.Pin()
 	defer e.Current.Unpin(want)
 
-	again := New(0)
+	again := New()
 	for _, b := range log.entries {
 		rec, err := record.Decode(b)
 		if err != nil {
@@ -198,7 +198,7 @@ func TestReplayIsTheSame(t *testing.T) {
 		t.Fatalf("%d answers, replayed %d", n, m)
 	}
 
-	forged := New(0)
+	forged := New()
 	var err error
 	for _, b := range log.entries {
 		rec, decodeErr := record.Decode(b)
@@ -220,7 +220,7 @@ func TestReplayIsTheSame(t *testing.T) {
 // TestRefusedEpochLeavesNothing shows that terms, relations and positions of a
 // refused epoch are gone, and that their numbers go to the next one.
 func TestRefusedEpochLeavesNothing(t *testing.T) {
-	e := New(0)
+	e := New()
 	if _, err := edge(t, e, OpInsert, "R", "a", "b"); err != nil {
 		t.Fatal(err)
 	}
@@ -242,10 +242,10 @@ func TestRefusedEpochLeavesNothing(t *testing.T) {
 
 // TestSteadyEpochsAllocateNothing pins the cost of an epoch in memory.
 func TestSteadyEpochsAllocateNothing(t *testing.T) {
-	e := New(0)
+	e := New()
 	register(t, e, "q", pairs)
 	ids := make([]uint64, 2)
-	if err := e.Begin(); err != nil {
+	if err := e.Begin(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range ids {
@@ -257,7 +257,7 @@ func TestSteadyEpochsAllocateNothing(t *testing.T) {
 	ctx := context.Background()
 	turn := func() {
 		for op := range uint8(2) {
-			if err := e.Begin(); err != nil {
+			if err := e.Begin(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			for rel := range uint32(2) {

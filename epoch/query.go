@@ -2,7 +2,6 @@ package epoch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 
@@ -33,7 +32,7 @@ func (r resolver) RelationNumber(name string) int {
 
 // Register adds a query, filled from the facts that are there. The epoch must
 // be held; Commit it with kind Register. On error the caller must roll back.
-// The context is looked at before the filling and after it.
+// The context is looked at now and then while it is filled.
 func (e *Engine) Register(ctx context.Context, q *catalog.Query) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -90,16 +89,14 @@ func (e *Engine) Drop(name string) error {
 // was applied first, publishes it, and compares the digest. What does not fit
 // is ErrCorrupt: the log is not one that this code has written.
 func (e *Engine) Replay(ctx context.Context, rec *record.Record) error {
-	if err := e.Begin(); err != nil {
+	if err := e.Begin(ctx); err != nil {
 		return err
 	}
+	e.keeps = true
 	if err := e.redo(ctx, rec); err != nil {
 		e.Rollback()
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return ctx.Err()
-		case errors.Is(err, errs.ErrBudget):
-			return fmt.Errorf("replaying epoch %d: %w", rec.Epoch, err)
 		}
 		return fmt.Errorf("%w: replaying epoch %d: %w", errs.ErrCorrupt, rec.Epoch, err)
 	}

@@ -1,6 +1,8 @@
 package epoch
 
 import (
+	"context"
+
 	"github.com/triegs/triegs/dict"
 	"github.com/triegs/triegs/internal/term"
 	"github.com/triegs/triegs/query/plan"
@@ -26,8 +28,8 @@ func (r pinnedResolver) TermID(t term.Term) uint64 {
 func (r pinnedResolver) RelationNumber(name string) int { return r.number[name] }
 
 // Evaluate answers a plan on a pinned vector, in memory of its own beyond the
-// indexes that the epoch has. Errors: ErrArity, ErrOverflow.
-func Evaluate(v *rootvec.Vector, d *dict.Dict, p *plan.Plan) (*views.Bound, error) {
+// indexes that the epoch has. Errors: ErrArity, ErrOverflow, ctx's.
+func Evaluate(ctx context.Context, v *rootvec.Vector, d *dict.Dict, p *plan.Plan) (*views.Bound, error) {
 	s := v.Catalog.(*Schema)
 	if _, err := s.CheckArities(p); err != nil {
 		return nil, err
@@ -46,7 +48,7 @@ func Evaluate(v *rootvec.Vector, d *dict.Dict, p *plan.Plan) (*views.Bound, erro
 		}
 		f.Relations = append(f.Relations, pr)
 	}
-	return views.Evaluate(p, f, r)
+	return views.Evaluate(p, f, r, ctx.Err)
 }
 
 // Stats are the counters and accounts of an engine.
@@ -62,8 +64,8 @@ type Stats struct {
 
 // Stats reads them, after an epoch that is being applied.
 func (e *Engine) Stats() Stats {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock <- struct{}{}
+	defer e.free()
 	s := Stats{
 		Relations: len(e.schema.Relations()), Queries: e.schema.QueryCount(),
 		Contributions: e.facts.Contributions(), Terms: e.dict.Len(),
@@ -79,6 +81,6 @@ func (e *Engine) Stats() Stats {
 
 // Wait returns when no epoch is being applied.
 func (e *Engine) Wait() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock <- struct{}{}
+	defer e.free()
 }

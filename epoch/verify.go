@@ -24,7 +24,7 @@ func (e *Engine) Verify(ctx context.Context, v *rootvec.Vector) error {
 		return fmt.Errorf("%w: epoch %d has content digest %v, its facts have %v", errs.ErrCorrupt, v.Epoch, v.Digest, digest)
 	}
 	for _, q := range s.Queries() {
-		fresh, err := Evaluate(v, e.dict, q.Plan)
+		fresh, err := Evaluate(ctx, v, e.dict, q.Plan)
 		if err == nil {
 			err = s.Views[q.Name].Bind(v.Space, v.Roots).Compare(ctx, fresh)
 		}
@@ -75,8 +75,10 @@ func differs(ctx context.Context, what string, err error) error {
 
 // verifyFacts compares base facts with the live contributions.
 func (e *Engine) verifyFacts(ctx context.Context, v *rootvec.Vector) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	if err := e.hold(ctx); err != nil {
+		return err
+	}
+	defer e.free()
 	if v.Epoch != e.last {
 		return nil
 	}

@@ -505,18 +505,26 @@ func TestBudget(t *testing.T) {
 	if err := w.db.Close(); err != nil {
 		t.Fatal(err)
 	}
+	// What was acknowledged opens under a smaller budget too, which then refuses
+	// what is new.
 	small := *opts
 	small.MemoryBudget /= 2
 	db, err := triegs.Open(dir, &small)
-	if !errors.Is(err, triegs.ErrBudget) || errors.Is(err, triegs.ErrCorrupt) {
-		t.Errorf("a smaller budget: got %v, %v, want ErrBudget", db, err)
+	if err != nil {
+		t.Fatalf("a smaller budget: %v", err)
+	}
+	if _, err := db.Append(context.Background(), triegs.Batch{Events: edges("R", 1, func(int) int { return 1_000_000 })}); !errors.Is(err, triegs.ErrBudget) {
+		t.Errorf("an epoch under the smaller budget: got %v, want ErrBudget", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
 	}
 	if w.db, err = triegs.Open(dir, opts); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A budget that a registration alone goes above is no corruption either.
+// A store that is above a smaller budget opens, and refuses what needs more.
 func TestBudgetOfRegistration(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir, nil)
@@ -535,13 +543,21 @@ func TestBudgetOfRegistration(t *testing.T) {
 	refused := 0
 	for budget := base; budget < full; budget += (full - base) / 8 {
 		db, err := triegs.Open(dir, &triegs.Options{MemoryBudget: budget, LockWait: -1})
-		if err == nil {
-			err = db.Close()
-		} else if errors.Is(err, triegs.ErrBudget) && !errors.Is(err, triegs.ErrCorrupt) {
-			refused, err = refused+1, nil
-		}
 		if err != nil {
+			t.Fatalf("a budget of %d of %d bytes: %v", budget, full, err)
+		}
+		if _, err := db.Register(context.Background(), "more", "q(x, y, z) :- R(x, y), R(z, y), U(z)."); errors.Is(err, triegs.ErrBudget) {
+			refused++
+		} else if err != nil {
 			t.Errorf("a budget of %d of %d bytes: %v", budget, full, err)
+		} else if err := db.Drop(context.Background(), "more"); err != nil && !errors.Is(err, triegs.ErrBudget) {
+			t.Error(err)
+		}
+		if err := db.Verify(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 	if refused == 0 && !t.Failed() {

@@ -17,10 +17,15 @@ const (
 	unitMask = 1<<unitBits - 1
 	slabSize = 1 << (unitBits + 1) // words
 
+	maxSlab  = 1<<(32-unitBits) - 1
 	maxWords = 2048 // the largest block
 	noSlab   = int32(-1)
 	freeMark = uint64(0) // kind bits of a free block
 )
+
+// MaxBytes is where a writer must stop adding to an arena: references end at 64
+// GiB, and one version more has to fit before that is noticed.
+const MaxBytes = 48 << 30
 
 // classes are the block sizes in words. Every size is even, so that a
 // reference can count units of two words. 36 is a full node, 34 and 66 are full
@@ -105,7 +110,7 @@ func (a *Arena) Seal(next mvcc.Version) {
 		invariant.Check(false, "version %d follows %d", next, a.version)
 	}
 	a.recl.Seal(a.version)
-	a.log = a.log[:0]
+	a.forget()
 	a.sweep()
 	a.version = next
 }
@@ -125,8 +130,19 @@ func (a *Arena) Abort() {
 			a.free(r)
 		}
 	}
-	a.log = a.log[:0]
+	a.forget()
 	a.sweep()
+}
+
+// forget empties what is kept for one version, and lets go of memory that a
+// bulk one has blown up.
+func (a *Arena) forget() {
+	if a.log = a.log[:0]; cap(a.log) > 1<<17 {
+		a.log = nil
+	}
+	if cap(a.rows) > 1<<17 {
+		a.rows = nil
+	}
 }
 
 // Collect gives back the blocks that no reader can reach, given the published
@@ -184,6 +200,9 @@ func (a *Arena) grow(class uint8) int32 {
 		a.space[i] = make([]uint64, slabSize)
 	} else {
 		i = int32(len(a.slabs))
+		if i > maxSlab {
+			panic("trie: more than 64 GiB in one arena; whoever writes must stop at MaxBytes")
+		}
 		a.slabs = append(a.slabs, slab{})
 		a.space = append(a.space, make([]uint64, slabSize))
 	}

@@ -50,9 +50,9 @@ type Txn struct {
 	origin  []origin
 }
 
-// Begin starts an epoch and waits for other writers.
-func Begin(e *epoch.Engine) (*Txn, error) {
-	if err := e.Begin(); err != nil {
+// Begin starts an epoch, after those of other writers; ctx ends the wait.
+func Begin(ctx context.Context, e *epoch.Engine) (*Txn, error) {
+	if err := e.Begin(ctx); err != nil {
 		return nil, err
 	}
 	return &Txn{e: e}, nil

@@ -17,8 +17,10 @@ type compiler struct {
 }
 
 // compile makes the query and fills its tries, children before parents. On
-// error the query lists what has been taken so far.
-func (s *Store) compile(p *plan.Plan, r Resolver) (*Query, error) {
+// error (also the first one of check) the query lists what has been taken so
+// far.
+func (s *Store) compile(p *plan.Plan, r Resolver, check func() error) (*Query, error) {
+	s.check, s.stopped = check, check()
 	q := &Query{Plan: p, unit: p.Query.Distinct}
 	c := &compiler{s, q, r, p}
 	q.nodes = make([]node, len(p.Nodes))
@@ -27,7 +29,7 @@ func (s *Store) compile(p *plan.Plan, r Resolver) (*Query, error) {
 			return q, err
 		}
 	}
-	return q, nil
+	return q, s.stopped
 }
 
 func (c *compiler) node(i int) error {
@@ -104,8 +106,7 @@ func (c *compiler) derived(base *Relation, a *plan.Alias, consts []constCol) (*d
 	c.q.made = append(c.q.made, use{&d.Relation, x})
 	base.derived = append(base.derived, d)
 	c.q.fed = append(c.q.fed, d)
-	space, root := c.s.at(base.indexes[0])
-	filled, err := d.derive(space, root, base.indexes[0].cols)
+	filled, err := c.s.derive(d, base.indexes[0])
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +212,7 @@ func (s *Store) fillInner(q *Query, n *node) {
 	c.Seek(space, root, len(x.cols), n.wakes[0].lead)
 	out := newRows(n.columns)
 	tuple := make([]uint64, len(x.cols))
-	for c.Next() {
+	for s.filling(&c) {
 		for i, col := range x.cols {
 			tuple[col] = c.Col(i)
 		}
@@ -237,7 +238,7 @@ func (s *Store) fillGeneralized(q *Query, n *node) {
 	out := newRows(n.columns)
 	tuple := make([]uint64, n.columns)
 	from := len(child.lead)
-	for c.Next() {
+	for s.filling(&c) {
 		for i, at := range w.key {
 			tuple[at] = c.Col(from + i)
 		}

@@ -171,14 +171,16 @@ func (s *Store) reorderInto(x *Index, tuple []uint64) []uint64 {
 	return key
 }
 
-// derive collects the rows of d, in column order, from the base relation whose
-// tuples c walks in the order cols. A row that overflows is an error.
-func (d *derived) derive(space trie.Space, root uint64, cols []int) (*rows, error) {
+// derive collects the rows of d, in column order, from an index of its base
+// relation. A row that overflows is an error.
+func (s *Store) derive(d *derived, x *Index) (*rows, error) {
+	space, root := s.at(x)
+	cols := x.cols
 	out := newRows(d.arity)
 	var c trie.Cursor
 	c.Seek(space, root, len(cols), nil)
 	fact := make([]uint64, len(cols))
-	for c.Next() {
+	for s.filling(&c) {
 		for i, col := range cols {
 			fact[col] = c.Col(i)
 		}

@@ -74,14 +74,14 @@ type Resolver interface {
 
 // Register compiles a plan into views, fills them from the facts that are
 // there, and maintains them from then on. It belongs to the version under
-// construction and must be its only change. check is called when all is ready.
+// construction and must be its only change. check is called now and then.
 // On error (ErrOverflow, ErrBudget, that of check) the store is as before.
 //
 // Cost is that of sorting the facts of each relation for which a new order is
 // needed.
 func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, error) {
 	s.begin()
-	q, err := s.compile(p, r)
+	q, err := s.compile(p, r, check)
 	if err == nil {
 		err = s.checkBudget()
 	}

@@ -70,14 +70,14 @@ func (r *rows) sort(cols []int) bool {
 	return true
 }
 
-// reorder builds a trie of the tuples below root, whose columns stand in the
-// order from, in the order to. Both are permutations of the same columns.
-func reorder(a *trie.Arena, space trie.Space, root uint64, from, to []int) uint64 {
-	k := len(from)
+// reorder builds a trie of the tuples of x in another order of their columns.
+func (s *Store) reorder(x *Index, to []int) uint64 {
+	k := len(x.cols)
 	out := newRows(k)
+	space, root := s.at(x)
 	var c trie.Cursor
 	c.Seek(space, root, k, nil)
-	for c.Next() {
+	for s.filling(&c) {
 		for i := range k {
 			out.words = append(out.words, c.Col(i))
 		}
@@ -85,8 +85,17 @@ func reorder(a *trie.Arena, space trie.Space, root uint64, from, to []int) uint6
 	}
 	perm := make([]int, k)
 	for i, col := range to {
-		perm[i] = slices.Index(from, col)
+		perm[i] = slices.Index(x.cols, col)
 	}
 	out.sort(perm)
-	return a.Build(out.words, k)
+	return s.arena.Build(out.words, k)
+}
+
+// filling moves a cursor that a query is filled from, and asks every few
+// thousand tuples whether to go on.
+func (s *Store) filling(c *trie.Cursor) bool {
+	if s.steps++; s.steps&0xfff == 0 && s.stopped == nil {
+		s.stopped = s.check()
+	}
+	return s.stopped == nil && c.Next()
 }

@@ -36,9 +36,10 @@ type PinnedRelation struct {
 
 // Evaluate answers a plan on pinned facts, building what the plan needs beyond
 // the pinned indexes in memory of its own. The result may be read while the
-// epoch is pinned. Cost is linear in the relations of the plan, up to sorting.
-func Evaluate(p *plan.Plan, f Facts, r Resolver) (*Bound, error) {
-	s := NewStore(1, 0)
+// epoch is pinned. check is called now and then and its first error returned.
+// Cost is linear in the relations of the plan, up to sorting.
+func Evaluate(p *plan.Plan, f Facts, r Resolver, check func() error) (*Bound, error) {
+	s := NewStore(1)
 	for _, pr := range f.Relations {
 		rel := &Relation{arity: pr.Arity}
 		for _, x := range pr.Indexes {
@@ -50,7 +51,7 @@ func Evaluate(p *plan.Plan, f Facts, r Resolver) (*Bound, error) {
 		s.relations = append(s.relations, rel)
 	}
 	s.begin()
-	q, err := s.compile(p, r)
+	q, err := s.compile(p, r, check)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,12 @@ type Store struct {
 	writes    uint64
 	budget    int64
 
+	// check is asked now and then while a query is filled; after its first error
+	// the filling is cut short and means nothing.
+	check   func() error
+	stopped error
+	steps   uint
+
 	// Woken counts the tuples that were recomputed because a partner group
 	// became empty or non-empty.
 	Woken uint64
@@ -37,10 +43,17 @@ type Store struct {
 }
 
 // NewStore makes an empty store whose first version under construction is v.
-// A version that would need more than budget bytes of tries is refused (0: no
-// limit).
-func NewStore(v mvcc.Version, budget int64) *Store {
-	return &Store{arena: trie.NewArena(v), budget: budget}
+func NewStore(v mvcc.Version) *Store {
+	return &Store{arena: trie.NewArena(v), budget: trie.MaxBytes}
+}
+
+// Budget sets how many bytes of tries a version may need; one that needs more
+// is refused. 0 leaves only the limit of the arena.
+func (s *Store) Budget(bytes int64) {
+	s.budget = trie.MaxBytes
+	if bytes > 0 {
+		s.budget = min(bytes, trie.MaxBytes)
+	}
 }
 
 // Relation is a base relation, or one derived from a base relation by the
@@ -145,9 +158,7 @@ func (s *Store) index(r *Relation, lead []int) *Index {
 		}
 	}
 	x := &Index{slot: s.takeSlot(), cols: cols, refs: 1}
-	from := r.indexes[0]
-	space, root := s.at(from)
-	s.roots[x.slot] = reorder(s.arena, space, root, from.cols, cols)
+	s.roots[x.slot] = s.reorder(r.indexes[0], cols)
 	r.indexes = append(r.indexes, x)
 	return x
 }
@@ -218,9 +229,6 @@ func (s *Store) Apply() error {
 // checkBudget reports whether the version under construction, with everything
 // that older versions still keep, fits in the budget.
 func (s *Store) checkBudget() error {
-	if s.budget == 0 {
-		return nil
-	}
 	b := s.arena.Bytes()
 	if used := b.Total - b.Reusable; used > s.budget {
 		return fmt.Errorf("%w: tries would take %d of %d bytes", errs.ErrBudget, used, s.budget)

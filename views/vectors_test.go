@@ -26,7 +26,7 @@ type lab struct {
 }
 
 func newLab(t *testing.T) *lab {
-	return &lab{t: t, s: NewStore(1, 0), ids: map[term.Term]uint64{}, terms: []term.Term{{}}, rels: map[string]int{}, facts: map[string]map[string]int64{}}
+	return &lab{t: t, s: NewStore(1), ids: map[term.Term]uint64{}, terms: []term.Term{{}}, rels: map[string]int{}, facts: map[string]map[string]int64{}}
 }
 
 func (l *lab) Term(id uint64) term.Term { return l.terms[id] }
