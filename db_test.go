@@ -230,3 +230,38 @@ func TestReadOnlyVerify(t *testing.T) {
 		t.Errorf("digest of the same facts in memory %v, want %v", got, want)
 	}
 }
+
+// Open snapshots are listed with what they keep.
+func TestSnapshotsAreListed(t *testing.T) {
+	db := open(t, "", &triegs.Options{Clock: func() time.Time { return time.Unix(100, 0) }})
+	var in, out []triegs.Event
+	for i := range int64(1000) {
+		in = append(in, fact(triegs.Insert, "R", i))
+		out = append(out, fact(triegs.Delete, "R", i))
+	}
+	if _, err := db.Append(t.Context(), triegs.Batch{Events: in}); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := db.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, batch := range [][]triegs.Event{out, nil} {
+		if _, err := db.Append(t.Context(), triegs.Batch{Events: batch}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := db.Snapshots()
+	if len(list) != 1 || list[0].Epoch != 1 || list[0].Age != 0 || list[0].RetainedBytes < 8*1000 {
+		t.Errorf("open snapshots %+v, want one of epoch 1 that keeps the facts", list)
+	}
+	if err := snap.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if list := db.Snapshots(); len(list) != 0 {
+		t.Errorf("open snapshots %+v, want none", list)
+	}
+	if m := db.Metrics(); m.RetainedBytes != 0 {
+		t.Errorf("%d bytes are still retained", m.RetainedBytes)
+	}
+}

@@ -1,11 +1,13 @@
 package triegs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -160,6 +162,38 @@ func (s *Snapshot) ended() error {
 		return *p
 	}
 	return nil
+}
+
+// SnapshotInfo describes an open snapshot.
+type SnapshotInfo struct {
+	Epoch Epoch
+	Age   time.Duration // by Options.Clock
+	// RetainedBytes is memory that the epoch keeps and the current one does not
+	// need. What several open epochs keep is told at the newest of them.
+	RetainedBytes int64
+}
+
+// Snapshots lists the open snapshots, oldest epoch first, so that one that was
+// forgotten can be found. It waits for an epoch that is being applied.
+func (db *DB) Snapshots() []SnapshotInfo {
+	now := db.opts.Clock()
+	var list []SnapshotInfo
+	db.snapshots.Lock()
+	for s := range db.snapshots.open {
+		list = append(list, SnapshotInfo{Epoch: s.epoch, Age: now.Sub(s.born)})
+	}
+	db.snapshots.Unlock()
+	slices.SortFunc(list, func(a, b SnapshotInfo) int {
+		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(b.Age, a.Age))
+	})
+	epochs := make([]uint64, len(list))
+	for i := range list {
+		epochs[i] = uint64(list[i].Epoch)
+	}
+	for i, held := range db.engine.Held(epochs) {
+		list[i].RetainedBytes = held
+	}
+	return list
 }
 
 // endSnapshots closes all snapshots and returns how many were open.

@@ -79,6 +79,18 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
+// Held is the memory in bytes that each of the given pinned epochs keeps, beyond
+// what the current state needs; what several need is told at the newest of them.
+func (e *Engine) Held(epochs []uint64) []int64 {
+	e.lock <- struct{}{}
+	defer e.free()
+	held := make([]int64, len(epochs))
+	for i, at := range epochs {
+		held[i] = e.views.HeldBy(at)
+	}
+	return held
+}
+
 // Wait returns when no epoch is being applied.
 func (e *Engine) Wait() {
 	e.lock <- struct{}{}

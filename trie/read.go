@@ -126,9 +126,6 @@ type Cursor struct {
 	start       uint64
 	startCol    int
 	first, last int
-
-	// Seeks counts the blocks visited, for tests of constant delay.
-	Seeks int
 }
 
 // Seek puts the cursor before the first tuple that starts with prefix, in the
@@ -151,7 +148,6 @@ func (c *Cursor) Seek(space Space, root uint64, k int, prefix []uint64) {
 			}
 			return
 		}
-		c.Seeks++
 		if word&tagMask == tagWide {
 			rest := prefix[col:]
 			word, rest = c.space.stepWide(word, rest)
@@ -232,7 +228,6 @@ func (c *Cursor) setRun(b []uint64, col, lo, hi int) {
 
 // enter makes the subtree word, over the columns from col on, what comes next.
 func (c *Cursor) enter(word uint64, col int) {
-	c.Seeks++
 	switch {
 	case col == c.k: // word is the weight of the tuple on the path
 		c.one[0] = word
