@@ -41,6 +41,9 @@ func pick[T any](r *rand.Rand, s []T) T { return s[r.IntN(len(s))] }
 // chance is true in percent of a hundred draws.
 func chance(r *rand.Rand, percent int) bool { return r.IntN(100) < percent }
 
+// nameable stands in for a domain of blank nodes, which SPARQL cannot name.
+const nameable = `"a"`
+
 // newQuery draws a query of at most atomsMax atoms over the terms of domain.
 func newQuery(r *rand.Rand, name string, atomsMax int, domain []string) Query {
 	q := Query{Name: name, SPARQL: chance(r, 25), Distinct: chance(r, 15), Set: chance(r, 15)}
@@ -49,6 +52,9 @@ func newQuery(r *rand.Rand, name string, atomsMax int, domain []string) Query {
 	if q.SPARQL {
 		pool = []string{"B1", "B2", "B3"}
 		g.domain = slices.DeleteFunc(slices.Clone(domain), func(t string) bool { return strings.HasPrefix(t, "_:") })
+		if len(g.domain) == 0 {
+			g.domain = []string{nameable}
+		}
 	}
 	// A small pool of relations makes self-joins common.
 	g.pool = make([]string, 1+r.IntN(4))
