@@ -97,8 +97,10 @@ func (s Space) HasPrefix(root uint64, prefix []uint64) bool {
 type frame struct {
 	node   []uint64
 	bitmap uint32 // children not visited yet
-	next   int32  // position of the next one
+	next   int32  // position of the next one, in a packed node
 	col    int32  // column that the node branches on
+	wide   bool
+	whole  bool // a child belongs to one id: the digit is the column's last
 }
 
 // Cursor walks the tuples of a trie that start with a prefix, in ascending
@@ -229,10 +231,8 @@ func (c *Cursor) setRun(b []uint64, col, lo, hi int) {
 // enter makes the subtree word, over the columns from col on, what comes next.
 func (c *Cursor) enter(word uint64, col int) {
 	switch {
-	case col == c.k: // word is the weight of the tuple on the path
-		c.one[0] = word
-		c.leaf, c.from, c.stride, c.weights = c.one[:], col, 1, zeroWeightColumn
-		c.pos, c.end = -1, 1
+	case col == c.k:
+		c.setWeight(word)
 	case word&tagMask == tagOne:
 		c.one[1], c.one[2] = oneID(word), uint64(oneWeightOf(word))
 		c.leaf, c.from, c.stride, c.weights = c.one[:], col, 1, 2
@@ -243,9 +243,19 @@ func (c *Cursor) enter(word uint64, col int) {
 			c.setRun(b, col, 0, countOf(b[0]))
 			return
 		}
-		c.path = append(c.path, frame{node: b, bitmap: bitmapOf(b), next: nodeHeader, col: int32(col)})
+		c.path = append(c.path, frame{
+			node: b, bitmap: bitmapOf(b), next: nodeHeader, col: int32(col),
+			wide: wide(b[0]), whole: shiftOf(b) == 0,
+		})
 		c.pos, c.end = 0, 0
 	}
+}
+
+// setWeight makes the tuple on the path, which weighs word, the next run.
+func (c *Cursor) setWeight(word uint64) {
+	c.one[0] = word
+	c.leaf, c.from, c.stride, c.weights = c.one[:], c.k, 1, zeroWeightColumn
+	c.pos, c.end = -1, 1
 }
 
 // zeroWeightColumn says that the weight stands in word 0 of the run.
@@ -281,17 +291,21 @@ func (c *Cursor) advance() bool {
 		}
 		d := bits.TrailingZeros32(f.bitmap)
 		at := int(f.next)
-		if wide(f.node[0]) {
+		if f.wide {
 			at = nodeHeader + d
 		}
 		word := f.node[at]
-		col := int(f.col)
-		if shiftOf(f.node) == 0 {
-			c.ids[col] = f.node[2]<<digitBits | uint64(d)
-			col++
-		}
 		f.bitmap &= f.bitmap - 1
 		f.next++
+		col := int(f.col)
+		if f.whole {
+			c.ids[col] = f.node[2]<<digitBits | uint64(d)
+			if col++; col == c.k {
+				c.setWeight(word)
+				c.pos = 0
+				return true
+			}
+		}
 		c.enter(word, col)
 		if c.pos++; c.pos < c.end {
 			return true
