@@ -25,6 +25,10 @@ type DB struct {
 	report recovery.Report
 	closed atomic.Bool
 
+	// Of the epoch under construction, used by whoever holds the engine.
+	txn    txn.Txn
+	intake intake
+
 	snapshots struct {
 		sync.Mutex
 		open map[*Snapshot]struct{}
@@ -151,30 +155,32 @@ func (db *DB) apply(ctx context.Context, batches []Batch) (epoch.Ticket, []Notic
 	if err != nil {
 		return epoch.Ticket{}, nil, err
 	}
-	t, err := txn.Begin(ctx, db.engine)
-	if err != nil {
+	// The transaction and the intake are used by whoever holds the epoch.
+	t, in := &db.txn, &db.intake
+	if err := t.Begin(ctx, db.engine); err != nil {
 		return epoch.Ticket{}, nil, db.ended(err)
 	}
-	in := intake{db: db, t: t, now: now, first: db.engine.Time(), at: db.engine.Time()}
+	*in = intake{db: db, t: t, now: now, first: db.engine.Time(), at: db.engine.Time()}
 	if err := in.takeAll(batches); err != nil {
 		t.Rollback()
 		return epoch.Ticket{}, nil, err
 	}
+	in.countMissing()
+	notices := in.notices
 	if in.replayed {
 		// What is told to be applied already may still wait for its sync.
 		last := t.Leave()
-		return epoch.Ticket{Epoch: last}, in.notices, db.engine.WaitFor(ctx, last)
+		return epoch.Ticket{Epoch: last}, notices, db.engine.WaitFor(ctx, last)
 	}
-	in.countMissing()
 	ticket, err := t.Commit(ctx, in.at)
 	if err != nil {
 		return epoch.Ticket{}, nil, db.ended(err)
 	}
 	db.expireSnapshots()
-	for i := range in.notices {
-		in.notices[i].Epoch = Epoch(ticket.Epoch)
+	for i := range notices {
+		notices[i].Epoch = Epoch(ticket.Epoch)
 	}
-	return ticket, in.notices, nil
+	return ticket, notices, nil
 }
 
 // check is what every writing call asks first.

@@ -50,12 +50,18 @@ type Txn struct {
 	origin  []origin
 }
 
-// Begin starts an epoch, after those of other writers; ctx ends the wait.
-func Begin(ctx context.Context, e *epoch.Engine) (*Txn, error) {
+// Begin starts an epoch, after those of other writers; ctx ends the wait. Only
+// whoever holds the epoch may use t, which may be used again for the next one,
+// so that its memory is.
+func (t *Txn) Begin(ctx context.Context, e *epoch.Engine) error {
 	if err := e.Begin(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	return &Txn{e: e}, nil
+	t.e = e
+	// The relation may be one that a refused epoch brought.
+	t.last.name = ""
+	t.pending, t.origin = t.pending[:0], t.origin[:0]
+	return nil
 }
 
 // Position tells what a batch of n events at an offset means for its source.
