@@ -42,15 +42,27 @@ func (s *Store) visitInner(q *Query, n *node) {
 	for i := range n.wakes {
 		w := &n.wakes[i]
 		child := &q.nodes[w.child]
-		t := child.changed
-		t.settle()
-		for j := range t.n {
-			prefix := t.at(j)
-			if slices.Equal(prefix[:len(child.lead)], child.lead) {
-				s.wake(q, n, w, prefix[len(child.lead):])
+		for j := range child.toggledKeys() {
+			if key, ok := child.toggledKey(j); ok {
+				s.wake(q, n, w, key)
 			}
 		}
 	}
+}
+
+// toggledKeys is the number of groups of a child that came or went, net over the
+// epoch, those with other constants included.
+func (n *node) toggledKeys() int {
+	n.changed.settle()
+	return n.changed.n
+}
+
+// toggledKey is the key of group j of those; it is false for a group that an
+// index shared with other nodes has and this node does not.
+func (n *node) toggledKey(j int) (key []uint64, ok bool) {
+	prefix := n.changed.at(j)
+	lead := len(n.lead)
+	return prefix[lead:], slices.Equal(prefix[:lead], n.lead)
 }
 
 // selects reports whether a tuple of the relation has the node's constants.
@@ -79,10 +91,7 @@ func (s *Store) wake(q *Query, n *node, w *wake, key []uint64) {
 	s.prefix = append(append(s.prefix[:0], w.lead...), key...)
 	space, root := s.at(w.index)
 	s.cursor.Seek(space, root, len(w.index.cols), s.prefix)
-	if cap(s.tuple) < n.relation.arity {
-		s.tuple = make([]uint64, n.relation.arity)
-	}
-	tuple := s.tuple[:n.relation.arity]
+	tuple := s.scratch(n.relation.arity)
 	for s.cursor.Next() {
 		s.Woken++
 		for i, col := range w.index.cols {
@@ -156,26 +165,29 @@ func (s *Store) visitGeneralized(q *Query, n *node) {
 	for i := range n.wakes {
 		w := &n.wakes[i]
 		child := &q.nodes[w.child]
-		t := child.changed
-		t.settle()
-		for j := range t.n {
-			prefix := t.at(j)
-			if !slices.Equal(prefix[:len(child.lead)], child.lead) {
+		for j := range child.toggledKeys() {
+			key, ok := child.toggledKey(j)
+			if !ok {
 				continue
 			}
-			if cap(s.tuple) < n.columns {
-				s.tuple = make([]uint64, n.columns)
-			}
-			tuple := s.tuple[:n.columns]
+			tuple := s.scratch(n.columns)
 			for k, at := range w.key {
-				tuple[at] = prefix[len(child.lead)+k]
+				tuple[at] = key[k]
 			}
 			// Half of all toggles close a group, which one probe can tell.
 			weight := int64(0)
-			if s.hasGroup(child, prefix[len(child.lead):]) && s.alive(q, n, tuple, w.child) {
+			if s.hasGroup(child, key) && s.alive(q, n, tuple, w.child) {
 				weight = 1
 			}
 			s.set(n, tuple, weight)
 		}
 	}
+}
+
+// scratch is room for one tuple of n columns, until the next call.
+func (s *Store) scratch(n int) []uint64 {
+	if cap(s.tuple) < n {
+		s.tuple = make([]uint64, n)
+	}
+	return s.tuple[:n]
 }

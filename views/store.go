@@ -68,9 +68,6 @@ type Relation struct {
 	touched bool
 }
 
-// Arity is the number of columns.
-func (r *Relation) Arity() int { return r.arity }
-
 // Index is a relation's tuples in the order cols of its columns.
 type Index struct {
 	slot int
@@ -107,9 +104,6 @@ func (s *Store) RemoveRelations(n int) {
 	}
 	s.relations = s.relations[:n]
 }
-
-// Relation is the base relation with the given number.
-func (s *Store) Relation(i int) *Relation { return s.relations[i] }
 
 func ascending(n int) []int {
 	cols := make([]int, n)

@@ -72,7 +72,7 @@ type Event struct {
 }
 
 // Source is the position of a source: the next offset it must send, and how
-// many it sent below its position.
+// many offsets it was told to pass without events.
 type Source struct {
 	Name, Incarnation string
 	Next              uint64
