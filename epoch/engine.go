@@ -48,7 +48,9 @@ type Engine struct {
 	tags    []rootvec.Relation // by relation, for digests
 	sources rootvec.Sources
 	digest  rootvec.Digest
-	last    uint64 // the last applied epoch
+	parts   []rootvec.Digest // digest by relation: their sum is digest
+	moved   []movedPart      // what the epoch under construction changed of parts
+	last    uint64           // the last applied epoch
 	time    int64
 	log     Log // nil: in memory, or replaying
 
@@ -72,6 +74,12 @@ type Engine struct {
 	}
 
 	counters
+}
+
+// movedPart is the digest of a relation before the epoch under construction.
+type movedPart struct {
+	relation uint32
+	before   rootvec.Digest
 }
 
 type marks struct {
@@ -225,10 +233,14 @@ func (e *Engine) countLeft() {
 func (e *Engine) rollback() {
 	e.facts.Rollback()
 	e.views.Abort()
+	for _, m := range e.moved {
+		e.parts[m.relation] = m.before
+	}
+	e.moved = e.moved[:0]
 	if n := e.marks.relations; n < len(e.schema.Relations()) {
 		e.facts.RemoveRelations(uint32(n))
 		e.views.RemoveRelations(n)
-		e.tags = e.tags[:n]
+		e.tags, e.parts = e.tags[:n], e.parts[:n]
 	}
 	e.schema, e.sources = e.marks.schema, e.marks.sources
 	e.dict.Truncate(e.marks.terms)
@@ -272,6 +284,7 @@ func (e *Engine) addRelation(r catalog.Relation) {
 	e.facts.AddRelation(r.Arity)
 	e.views.AddRelation(r.Arity)
 	e.tags = append(e.tags, rootvec.NewRelation(r.Name, r.Arity))
+	e.parts = append(e.parts, rootvec.Digest{})
 	e.rec.Relations = append(e.rec.Relations, record.Relation{Name: r.Name, Arity: r.Arity})
 	if e.schema == e.marks.schema {
 		e.setCatalog(e.schema.Catalog.Clone(), e.schema.Views)
@@ -464,7 +477,11 @@ func (e *Engine) change() rootvec.Digest {
 			e.views.Change(int(rel), c.Tuple(), c.Old(), c.New())
 		}
 		if e.digests() {
-			e.digestChanges(rel, &digest)
+			part := &e.parts[rel]
+			e.moved = append(e.moved, movedPart{rel, *part})
+			digest = digest.Minus(*part)
+			e.digestChanges(rel, part)
+			digest = digest.Plus(*part)
 		}
 	}
 	e.hashes = keep(e.hashes)
@@ -527,6 +544,7 @@ func (e *Engine) finish(kind record.Kind, digest rootvec.Digest) (Ticket, error)
 	}
 	e.facts.Commit()
 	e.views.Seal()
+	e.moved = e.moved[:0]
 	e.last, e.time, e.digest = v.Epoch, v.Time, digest
 	e.events.Add(e.applied)
 	e.countLeft()

@@ -22,6 +22,12 @@ func (d Digest) String() string {
 	return hex.EncodeToString(b[:])
 }
 
+// Plus is the digest of the facts of both, which have none in common.
+func (d Digest) Plus(o Digest) Digest { return Digest{d[0] + o[0], d[1] + o[1]} }
+
+// Minus takes the facts of o out of those of d.
+func (d Digest) Minus(o Digest) Digest { return Digest{d[0] - o[0], d[1] - o[1]} }
+
 // Relation is what the name and the arity of a relation contribute to the
 // digests of its facts.
 type Relation [2]uint64
