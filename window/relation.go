@@ -24,6 +24,10 @@ type relation struct {
 	slots   []uint64
 	live    int     // facts with a contribution; facts.live counts the touched ones too
 	touched []touch // facts touched in this epoch, in order of first touch
+
+	// Records that have changed since the last capture, if they are tracked, and
+	// records that the running capture still has to read.
+	changed, pending bitmap
 }
 
 // touch remembers the multiplicity that a fact had when the epoch began.
@@ -173,8 +177,9 @@ func (r *relation) trim() {
 const touchBytes = 16
 
 func (r *relation) bytes() int64 {
-	return r.facts.bytes() + int64(cap(r.slots))*8 + int64(cap(r.touched))*touchBytes + relationBytes
+	return r.facts.bytes() + int64(cap(r.slots)+cap(r.changed)+cap(r.pending))*8 +
+		int64(cap(r.touched))*touchBytes + relationBytes
 }
 
 // relationBytes is the size of the relation itself and of the pointer to it.
-const relationBytes = 240
+const relationBytes = 288

@@ -38,6 +38,9 @@ type Store struct {
 	named   map[uint64]named  // from the sequence word
 	idBytes int64             // length of all IDs together
 	idMost  int               // IDs since the maps were made: maps do not shrink
+
+	tracking bool     // changed records are noted
+	capture  *Capture // the running one, nil if there is none
 }
 
 // named is where the contribution with an ID is.
@@ -220,6 +223,9 @@ func (s *Store) touch(r *relation, rel, rec, hash uint32, tail []uint64, old int
 	if tail[2]&touchedBit != 0 {
 		return
 	}
+	if s.tracking {
+		s.note(r, rel, rec)
+	}
 	tail[2] |= touchedBit
 	if len(r.touched) == 0 {
 		s.dirty = append(s.dirty, rel)
@@ -345,7 +351,7 @@ func (s *Store) Contributions() int64 { return s.live }
 // Bytes returns the memory that the store holds, that of the ID maps estimated.
 // The cost is linear in the number of relations.
 func (s *Store) Bytes() int64 {
-	n := s.copies.bytes() + s.undo.bytes() + int64(cap(s.dirty))*4 + s.idBytes + int64(s.idMost)*idEntryBytes
+	n := s.copies.bytes() + s.undo.bytes() + int64(cap(s.dirty))*4 + s.idBytes + int64(s.idMost)*idEntryBytes + s.capture.bytes()
 	for _, r := range s.rels {
 		n += r.bytes()
 	}
