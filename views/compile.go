@@ -224,7 +224,7 @@ func (s *Store) fillInner(q *Query, n *node) {
 		}
 		out.words = append(out.words, n.weigh(uint64(c.Weight())))
 	}
-	out.sort(ascending(n.columns))
+	out.sort()
 	s.roots[n.slot] = s.arena.Build(out.words, n.columns)
 }
 
@@ -250,7 +250,7 @@ func (s *Store) fillGeneralized(q *Query, n *node) {
 		}
 	}
 	if out.Len() > 0 {
-		out.sort(ascending(n.columns))
+		out.sort()
 		for i := range out.Len() {
 			out.row(i)[n.columns] = 1
 		}

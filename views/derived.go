@@ -197,7 +197,7 @@ func (s *Store) derive(d *derived, x *Index) (*rows, error) {
 		}
 		out.words = append(out.words, uint64(w))
 	}
-	if !out.sort(ascending(d.arity)) {
+	if !out.sort() {
 		return nil, fmt.Errorf("%w: sum over facts that agree on %d kept columns", errs.ErrOverflow, d.arity)
 	}
 	return out, nil

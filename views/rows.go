@@ -2,7 +2,6 @@ package views
 
 import (
 	"slices"
-	"sort"
 
 	"github.com/triegs/triegs/semiring"
 	"github.com/triegs/triegs/trie"
@@ -13,45 +12,27 @@ import (
 type rows struct {
 	k     int
 	words []uint64
-	swap  []uint64
 }
 
-func newRows(k int) *rows { return &rows{k: k, swap: make([]uint64, k+1)} }
+func newRows(k int) *rows { return &rows{k: k} }
 
 func (r *rows) Len() int { return len(r.words) / (r.k + 1) }
 
-func (r *rows) Less(i, j int) bool {
-	a, b := r.row(i), r.row(j)
-	for c := range r.k {
-		if a[c] != b[c] {
-			return a[c] < b[c]
-		}
-	}
-	return false
-}
-
-func (r *rows) Swap(i, j int) {
-	a, b := r.row(i), r.row(j)
-	copy(r.swap, a)
-	copy(a, b)
-	copy(b, r.swap)
-}
-
 func (r *rows) row(i int) []uint64 { return r.words[i*(r.k+1) : (i+1)*(r.k+1)] }
 
-// sort puts the columns of each row into the order cols, sorts the rows, and
-// adds up the weights of equal ones. It reports whether all sums fit.
-func (r *rows) sort(cols []int) bool {
-	for i := range r.Len() {
-		row := r.row(i)
-		copy(r.swap, row)
-		for j, c := range cols {
-			row[j] = r.swap[c]
-		}
+// sort sorts the rows, and adds up the weights of equal ones. It reports
+// whether all sums fit. Rows that ascend already cost one pass; see order for
+// others. Memory is one more copy of the rows, which is gone afterwards.
+func (r *rows) sort() bool {
+	from, diff := r.survey()
+	if from > 0 {
+		r.order(from, diff)
 	}
-	if !sort.IsSorted(r) {
-		sort.Sort(r)
-	}
+	return r.combine()
+}
+
+// combine adds up the weights of equal rows, which stand side by side.
+func (r *rows) combine() bool {
 	n := 0
 	for i := range r.Len() {
 		row := r.row(i)
@@ -63,7 +44,9 @@ func (r *rows) sort(cols []int) bool {
 			r.row(n - 1)[r.k] = uint64(sum)
 			continue
 		}
-		copy(r.row(n), row)
+		if n != i {
+			copy(r.row(n), row)
+		}
 		n++
 	}
 	r.words = r.words[:n*(r.k+1)]
@@ -75,20 +58,37 @@ func (s *Store) reorder(x *Index, to []int) uint64 {
 	k := len(x.cols)
 	out := newRows(k)
 	space, root := s.at(x)
-	var c trie.Cursor
-	c.Seek(space, root, k, nil)
-	for s.filling(&c) {
-		for i := range k {
-			out.words = append(out.words, c.Col(i))
-		}
-		out.words = append(out.words, uint64(c.Weight()))
-	}
 	perm := make([]int, k)
 	for i, col := range to {
 		perm[i] = slices.Index(x.cols, col)
 	}
-	out.sort(perm)
+	var c trie.Cursor
+	c.Seek(space, root, k, nil)
+	for s.filling(&c) {
+		for _, i := range perm {
+			out.words = append(out.words, c.Col(i))
+		}
+		out.words = append(out.words, uint64(c.Weight()))
+	}
+	out.sort()
 	return s.arena.Build(out.words, k)
+}
+
+// Load fills a base relation that has no fact yet, and that no query uses: each
+// calls yield for every fact, in any order, with its multiplicity, and facts
+// says about how many there are. It belongs to the version under construction.
+// The cost is that of sorting the facts; memory beside the trie is twice
+// arity+1 words for each fact while it runs.
+func (s *Store) Load(relation int, facts int, each func(yield func(tuple []uint64, weight int64) bool)) {
+	r := s.relations[relation]
+	in := newRows(r.arity)
+	in.words = make([]uint64, 0, facts*(r.arity+1))
+	each(func(tuple []uint64, weight int64) bool {
+		in.words = append(append(in.words, tuple...), uint64(weight))
+		return true
+	})
+	in.sort()
+	s.roots[r.indexes[0].slot] = s.arena.Build(in.words, r.arity)
 }
 
 // filling moves a cursor that a query is filled from, and asks every few
