@@ -7,7 +7,9 @@
 // [Store] holds the contributions. It is private to the single writer, who
 // applies the events of one epoch between [Store.Begin] and [Store.Commit] or
 // [Store.Rollback]. [Changes] walks what the epoch has done to the
-// multiplicities of a relation, net.
+// multiplicities of a relation, net. [Capture] reads the state of one epoch in
+// slices while later epochs run, all of it or what has changed since the capture
+// before, and [Restorer] brings it back; docs/format/facts.md tells the bytes.
 //
 // # Guarantees
 //
@@ -19,6 +21,9 @@
 //   - An insertion or retraction costs O(1) expected; on a fact with n copies
 //     it is O(log n) unless it touches the oldest or the newest copy, and O(n)
 //     for a retraction by value that skips other values.
+//   - What a chain of captures restores is the store at the newest of them:
+//     the same contributions in the same records, and so the same retractions.
+//     The order in which free records are used again is not kept.
 //   - Nothing depends on addresses or on the seed of the hash: the same
 //     operations give the same changes in the same order.
 //
@@ -27,6 +32,10 @@
 //   - A fact has a record exactly while it has a contribution or is touched by
 //     the running epoch; records never move and are reused only after the epoch, so
 //     that undo entries and IDs refer to them by number.
+//   - Between two epochs the state word of a record is 0 exactly if the record
+//     holds no fact.
+//   - A record that changes is in the set of changed ones before it does, if the
+//     store tracks them, and its state is saved if a capture has yet to read it.
 //   - Contributions of one fact are ordered by (time, sequence number).
 //     Sequence numbers grow with each insertion and are given back by Rollback
 //     only.
