@@ -2,14 +2,13 @@ package wal
 
 import (
 	"errors"
-	"os"
 
 	tidwall "github.com/tidwall/wal"
 )
 
 // Device is the log's way to its files. Options.Wrap puts a test's own in
-// front of it; after the first error of Append, Sync, SyncDir or
-// TruncateFront the log calls Close and nothing else.
+// front of it; after the first error of Append, Sync or SyncDir the log calls
+// Close and nothing else.
 type Device interface {
 	// Append writes one frame for each of the entries first, first+1, ... and
 	// reports whether a new segment was made, whose name SyncDir must then
@@ -19,8 +18,6 @@ type Device interface {
 	Sync() error
 	// SyncDir makes the names of the segments durable.
 	SyncDir() error
-	// TruncateFront drops the entries before index.
-	TruncateFront(index uint64) error
 	// Close frees the files.
 	Close() error
 }
@@ -41,7 +38,9 @@ var _ Device = (*fileDevice)(nil)
 
 // openDevice opens the segments for appending. The last one must hold fill
 // bytes and whole entries only: the library refuses any other, and loses a
-// file descriptor each time it does.
+// file descriptor each time it does. Of the segments before it the library
+// notes the names and no more: it reads them in Read and in its truncations,
+// which are never called.
 func openDevice(dir string, segmentBytes int, fill int64) (*fileDevice, error) {
 	log, err := tidwall.Open(dir, &tidwall.Options{
 		NoSync:           true, // the log syncs itself, once for a group
@@ -94,23 +93,6 @@ func (d *fileDevice) Sync() error { return d.log.Sync() }
 
 // SyncDir syncs the directory of the segments.
 func (d *fileDevice) SyncDir() error { return syncDir(d.dir) }
-
-// TruncateFront also makes the new names durable.
-func (d *fileDevice) TruncateFront(index uint64) error {
-	if err := d.log.TruncateFront(index); err != nil {
-		return err
-	}
-	l, err := listLog(d.dir)
-	if err != nil {
-		return err
-	}
-	st, err := os.Stat(l.segs[len(l.segs)-1].path)
-	if err != nil {
-		return err
-	}
-	d.fill = st.Size()
-	return syncDir(d.dir)
-}
 
 // Close closes the last segment. The library leaves it open when its sync
 // fails, so it is asked again; the first error counts.

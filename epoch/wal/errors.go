@@ -7,7 +7,7 @@ import (
 	"github.com/triegs/triegs/internal/errs"
 )
 
-// ErrBusy is returned by TruncateFront while a Replay runs. The log is
+// ErrBusy is returned by DropThrough while a Replay runs. The log is
 // unharmed and the call may be made again.
 var ErrBusy = errors.New("log is being replayed")
 
@@ -37,18 +37,18 @@ func (e *CorruptError) Error() string {
 func (e *CorruptError) Unwrap() []error { return []error{errs.ErrCorrupt, e.Err} }
 
 // ForeignError says that a file in the directory was written by another
-// store. It matches errs.ErrFormat.
+// store, or in another life of this one. It matches errs.ErrFormat.
 type ForeignError struct {
 	// File is the path of the file, Offset the position of the foreign id.
 	File   string
 	Offset int64
-	// Want is the id in the store's identity file, Got the one found.
-	Want, Got StoreID
+	// Want is the log id in the store's identity file, Got the one found.
+	Want, Got ID
 }
 
-// Error names the file and both store ids.
+// Error names the file and both log ids.
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%v: log belongs to another store: %s, offset %d, was written by store %s, this is store %s",
+	return fmt.Sprintf("%v: log belongs to another store or another life of it: %s, offset %d, has log id %s, this store has %s",
 		errs.ErrFormat, e.File, e.Offset, e.Got, e.Want)
 }
 

@@ -15,7 +15,7 @@ const (
 	frameVersion = 1
 
 	offVersion = 4
-	offStore   = 8
+	offLog     = 8
 	offIndex   = 24
 	offAcked   = 32
 	offLength  = 40
@@ -39,7 +39,7 @@ var (
 
 // frame is a decoded frame. payload aliases the bytes it was read from.
 type frame struct {
-	store   StoreID
+	log     ID
 	index   uint64
 	acked   uint64
 	payload []byte
@@ -47,10 +47,10 @@ type frame struct {
 
 // appendFrame appends a frame whose acked field and checksum are still zero;
 // seal fills them in.
-func appendFrame(dst []byte, store StoreID, index uint64, payload []byte) []byte {
+func appendFrame(dst []byte, log ID, index uint64, payload []byte) []byte {
 	dst = append(dst, frameMagic...)
 	dst = binary.LittleEndian.AppendUint32(dst, frameVersion)
-	dst = append(dst, store[:]...)
+	dst = append(dst, log[:]...)
 	dst = binary.LittleEndian.AppendUint64(dst, index)
 	dst = binary.LittleEndian.AppendUint64(dst, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(payload)))
@@ -90,38 +90,49 @@ func parseFrame(b []byte) (frame, error) {
 		acked:   binary.LittleEndian.Uint64(b[offAcked:]),
 		payload: b[offPayload:body],
 	}
-	copy(fr.store[:], b[offStore:])
+	copy(fr.log[:], b[offLog:])
 	if fr.acked >= fr.index {
 		return frame{}, errFrameAcked
 	}
 	return fr, nil
 }
 
-// laterAcked searches b, the bytes after a bad frame, for whole frames of the
-// store and returns the highest index that one of them acknowledges. Damage
-// may have moved the frames, so every position is tried where the magic,
-// version and store id stand; the id is random, so a payload holds them only
-// by intent.
-func laterAcked(b []byte, store StoreID) uint64 {
+// eachFrame searches b for whole frames of the log and calls fn with each and
+// the position behind it, until fn returns false. Damage may have moved the
+// frames, so every position is tried where the magic, version and log id stand;
+// the id is random, so a payload holds them only by intent.
+func eachFrame(b []byte, log ID, fn func(fr frame, end int) bool) {
 	mark := binary.LittleEndian.AppendUint32([]byte(frameMagic), frameVersion)
-	mark = append(mark, store[:]...)
-	var acked uint64
-	for {
-		i := bytes.Index(b, mark)
+	mark = append(mark, log[:]...)
+	for at := 0; ; {
+		i := bytes.Index(b[at:], mark)
 		if i < 0 {
-			return acked
+			return
 		}
-		b = b[i:]
+		at += i
 		size := 1
-		if len(b) > frameOverhead {
-			n := uint64(binary.LittleEndian.Uint32(b[offLength:])) + frameOverhead
-			if n <= uint64(len(b)) {
-				if fr, err := parseFrame(b[:n]); err == nil {
-					acked = max(acked, fr.acked)
+		if left := b[at:]; len(left) > frameOverhead {
+			n := uint64(binary.LittleEndian.Uint32(left[offLength:])) + frameOverhead
+			if n <= uint64(len(left)) {
+				if fr, err := parseFrame(left[:n]); err == nil {
 					size = int(n)
+					if !fn(fr, at+size) {
+						return
+					}
 				}
 			}
 		}
-		b = b[size:]
+		at += size
 	}
+}
+
+// later searches b, the bytes after a bad frame, for whole frames of the log
+// and returns the highest index that one of them acknowledges and the highest
+// that one of them has.
+func later(b []byte, log ID) (acked, index uint64) {
+	eachFrame(b, log, func(fr frame, _ int) bool {
+		acked, index = max(acked, fr.acked), max(index, fr.index)
+		return true
+	})
+	return acked, index
 }

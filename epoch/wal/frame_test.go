@@ -20,9 +20,9 @@ func resum(b []byte) []byte {
 
 // TestFrameRefusals changes one field of a frame and corrects the checksum.
 func TestFrameRefusals(t *testing.T) {
-	whole := appendFrame(nil, StoreID{1}, 7, []byte("payload"))
+	whole := appendFrame(nil, ID{1}, 7, []byte("payload"))
 	seal(whole, 6)
-	if fr, err := parseFrame(whole); err != nil || fr.index != 7 || fr.acked != 6 || fr.store != (StoreID{1}) ||
+	if fr, err := parseFrame(whole); err != nil || fr.index != 7 || fr.acked != 6 || fr.log != (ID{1}) ||
 		string(fr.payload) != "payload" {
 		t.Fatalf("parseFrame = %+v, %v", fr, err)
 	}
@@ -48,7 +48,7 @@ func TestFrameRefusals(t *testing.T) {
 
 // FuzzFrame: what parseFrame accepts is what appendFrame and seal write.
 func FuzzFrame(f *testing.F) {
-	whole := appendFrame(nil, StoreID{1}, 7, []byte("payload"))
+	whole := appendFrame(nil, ID{1}, 7, []byte("payload"))
 	seal(whole, 6)
 	f.Add(whole, false)
 	f.Add(whole[:20], true)
@@ -61,12 +61,12 @@ func FuzzFrame(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again := appendFrame(nil, fr.store, fr.index, fr.payload)
+		again := appendFrame(nil, fr.log, fr.index, fr.payload)
 		seal(again, fr.acked)
 		if !bytes.Equal(again, b) {
 			t.Fatalf("%x becomes %x", b, again)
 		}
-		if laterAcked(append([]byte("TGfr"), b...), fr.store) != fr.acked {
+		if acked, index := later(append([]byte("TGfr"), b...), fr.log); acked != fr.acked || index != fr.index {
 			t.Fatalf("%x is not found again", b)
 		}
 	})
@@ -75,7 +75,7 @@ func FuzzFrame(f *testing.F) {
 // FuzzSegment gives any bytes as the only segment of a store: they are refused
 // with a typed error, or repaired to whole entries.
 func FuzzSegment(f *testing.F) {
-	id := StoreID{1, 2, 3}
+	id := ID{1, 2, 3}
 	var whole []byte
 	for i := uint64(1); i <= 3; i++ {
 		fr := appendFrame(nil, id, i, payload(i))

@@ -17,12 +17,13 @@ import (
 
 // Names in the directory of a store.
 const (
-	storeName = "STORE"
-	lockName  = "LOCK"
-	noteName  = "ACKED"
-	logName   = "log"
-	probeName = "PROBE"
-	tempExt   = ".tmp"
+	storeName   = "STORE"
+	lockName    = "LOCK"
+	noteName    = "ACKED"
+	relaxedName = "RELAXED"
+	logName     = "log"
+	probeName   = "PROBE"
+	tempExt     = ".tmp"
 )
 
 // FormatVersion is the version of the directory layout that this package
@@ -31,117 +32,181 @@ const FormatVersion = 1
 
 const (
 	storeMagic = "TrieGS\x00\n"
-	storeSize  = 40
+	storeSize  = 72
+	storeSum   = storeSize - sumSize
 	noteMagic  = "TGack\x00\x00\x01"
 	noteSize   = 40
+	noteSum    = noteSize - sumSize
 
 	filePerm = 0o640
 	dirPerm  = 0o750
 )
 
-// StoreID is drawn at random when a store is created. Every frame and the
-// note carry it, so that a log put into the wrong directory is recognised.
-type StoreID [16]byte
+// ID is drawn at random and stands for a thing that no other thing of its kind
+// must be taken for.
+type ID [16]byte
+
+// NewID draws an id.
+func NewID() ID {
+	var id ID
+	_, _ = rand.Read(id[:]) // documented never to fail
+	return id
+}
 
 // String gives the id in hexadecimal.
-func (id StoreID) String() string { return hex.EncodeToString(id[:]) }
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// Identity says which store a directory holds.
+type Identity struct {
+	// Store is the lineage: drawn when the store is created and kept by every
+	// restored copy.
+	Store ID
+	// Log is drawn when the store is created and at every restore. The note and
+	// every frame carry it, so that a log of another store, or of another life
+	// of this one, is recognised.
+	Log ID
+	// Timeline is drawn when the store is created, at every restore, and when
+	// it is opened again behind an epoch that somebody may have seen. Positions
+	// of another timeline mean nothing in this one.
+	Timeline ID
+}
+
+// newIdentity draws the identity of a new store.
+func newIdentity() Identity { return Identity{Store: NewID(), Log: NewID(), Timeline: NewID()} }
 
 // appendStore encodes the identity file.
-func appendStore(dst []byte, id StoreID) []byte {
+func appendStore(dst []byte, id Identity) []byte {
 	at := len(dst)
 	dst = append(dst, storeMagic...)
 	dst = binary.LittleEndian.AppendUint32(dst, FormatVersion)
 	dst = binary.LittleEndian.AppendUint32(dst, 0) // option flags: none defined
-	dst = append(dst, id[:]...)
+	dst = append(dst, id.Store[:]...)
+	dst = append(dst, id.Log[:]...)
+	dst = append(dst, id.Timeline[:]...)
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[at:]))
 }
 
-// parseStore decodes the identity file. Version and flags are looked at
-// before length and checksum: a later version may have changed both.
-func parseStore(path string, b []byte) (StoreID, error) {
-	corrupt := func(why string) (StoreID, error) {
-		return StoreID{}, &CorruptError{File: path, Err: errors.New(why)}
+// parseStore decodes the identity file. The version is looked at before length
+// and checksum, which a later version may have changed; an unknown flag
+// is refused where the file is whole.
+func parseStore(path string, b []byte) (Identity, error) {
+	corrupt := func(why string) (Identity, error) {
+		return Identity{}, &CorruptError{File: path, Err: errors.New(why)}
 	}
 	if len(b) < len(storeMagic)+8 {
 		return corrupt(fmt.Sprintf("identity file has %d bytes, not %d", len(b), storeSize))
 	}
 	if string(b[:len(storeMagic)]) != storeMagic {
-		return StoreID{}, fmt.Errorf("%w: %s is not the identity file of a store", errs.ErrFormat, path)
+		return Identity{}, fmt.Errorf("%w: %s is not the identity file of a store", errs.ErrFormat, path)
 	}
 	if v := binary.LittleEndian.Uint32(b[8:]); v != FormatVersion {
-		return StoreID{}, fmt.Errorf("%w: %s has format version %d, this build reads version %d",
+		return Identity{}, fmt.Errorf("%w: %s has format version %d, this build reads version %d",
 			errs.ErrFormat, path, v, FormatVersion)
 	}
 	if len(b) != storeSize {
 		return corrupt(fmt.Sprintf("identity file has %d bytes, not %d", len(b), storeSize))
 	}
-	if binary.LittleEndian.Uint64(b[32:]) != xxhash.Sum64(b[:32]) {
+	if binary.LittleEndian.Uint64(b[storeSum:]) != xxhash.Sum64(b[:storeSum]) {
 		return corrupt("checksum does not match")
 	}
 	if f := binary.LittleEndian.Uint32(b[12:]); f != 0 {
-		return StoreID{}, fmt.Errorf("%w: %s (format version %d) has option flags %#x, this build (version %d) knows none",
+		return Identity{}, fmt.Errorf("%w: %s (format version %d) has option flags %#x, this build (version %d) knows none",
 			errs.ErrFormat, path, FormatVersion, f, FormatVersion)
 	}
-	return StoreID(b[16:32]), nil
+	return Identity{Store: ID(b[16:32]), Log: ID(b[32:48]), Timeline: ID(b[48:64])}, nil
 }
 
-// createStore draws an id and writes the identity file so that after a crash
-// there is either the whole file or none.
-func createStore(dir string, step func(string) error) (StoreID, error) {
-	var id StoreID
-	if _, err := rand.Read(id[:]); err != nil {
-		return id, fmt.Errorf("store id: %w", err)
+// ReadIdentity reads the identity of the store in dir without its lock, so it
+// works beside a live writer. Errors match fs.ErrNotExist (no directory),
+// errs.ErrFormat (not a store, another version) or errs.ErrCorrupt.
+func ReadIdentity(dir string) (Identity, error) {
+	has, err := inspect(dir)
+	if err == nil && !has {
+		err = fmt.Errorf("%w: %s holds no store", errs.ErrFormat, dir)
 	}
+	if err != nil {
+		return Identity{}, fmt.Errorf("read identity: %w", err)
+	}
+	id, err := readStore(dir)
+	if err != nil {
+		return Identity{}, fmt.Errorf("read identity: %w", err)
+	}
+	return id, nil
+}
+
+// readStore reads the identity file in dir.
+func readStore(dir string) (Identity, error) {
+	path := filepath.Join(dir, storeName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return Identity{}, err
+	}
+	return parseStore(path, b)
+}
+
+// writeStore writes the identity file so that after a crash there is the whole
+// new file or what was there before.
+func writeStore(dir string, id Identity, step func(string) error) error {
 	path := filepath.Join(dir, storeName)
 	temp := path + tempExt
 	if err := step("write identity"); err != nil {
-		return id, err
+		return err
 	}
 	if err := writeSynced(temp, appendStore(nil, id)); err != nil {
-		return id, errors.Join(err, ignoreMissing(os.Remove(temp)))
+		return errors.Join(err, ignoreMissing(os.Remove(temp)))
 	}
 	if err := step("rename identity"); err != nil {
-		return id, err
+		return err
 	}
 	if err := os.Rename(temp, path); err != nil {
-		return id, errors.Join(err, ignoreMissing(os.Remove(temp)))
+		return errors.Join(err, ignoreMissing(os.Remove(temp)))
 	}
 	if err := step("sync directory of identity"); err != nil {
-		return id, err
+		return err
 	}
-	return id, syncDir(dir)
+	return syncDir(dir)
 }
 
 // note is the open note file. It is written in place, in one call, and lies
 // in one sector; it is not synced, because a note that is lost or stale only
 // protects less.
 type note struct {
+	log  ID
 	info os.FileInfo // of f, to see that the name still leads to it
 	f    *os.File
 	buf  [noteSize]byte
 }
 
+// appendNote encodes the note.
+func appendNote(dst []byte, log ID, index uint64) []byte {
+	at := len(dst)
+	dst = append(dst, noteMagic...)
+	dst = append(dst, log[:]...)
+	dst = binary.LittleEndian.AppendUint64(dst, index)
+	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[at:]))
+}
+
 // readNote returns the index in the note, or ok false where there is no whole
 // note (it is not synced, so a crash of the machine may leave anything). A
-// whole note of another store is a *ForeignError.
-func readNote(path string, id StoreID) (index uint64, ok bool, err error) {
+// whole note of another log is a *ForeignError.
+func readNote(path string, log ID) (index uint64, ok bool, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, false, ignoreMissing(err)
 	}
 	if len(b) != noteSize || string(b[:8]) != noteMagic ||
-		binary.LittleEndian.Uint64(b[32:]) != xxhash.Sum64(b[:32]) {
+		binary.LittleEndian.Uint64(b[noteSum:]) != xxhash.Sum64(b[:noteSum]) {
 		return 0, false, nil
 	}
-	if got := StoreID(b[8:24]); got != id {
-		return 0, false, &ForeignError{File: path, Offset: 8, Want: id, Got: got}
+	if got := ID(b[8:24]); got != log {
+		return 0, false, &ForeignError{File: path, Offset: 8, Want: log, Got: got}
 	}
 	return binary.LittleEndian.Uint64(b[24:]), true, nil
 }
 
 // openNote opens the note for writing and writes index, so that a full disk
 // shows here and not at the first sync.
-func openNote(path string, id StoreID, index uint64) (*note, error) {
+func openNote(path string, log ID, index uint64) (*note, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, filePerm)
 	if err != nil {
 		return nil, err
@@ -150,9 +215,7 @@ func openNote(path string, id StoreID, index uint64) (*note, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	n := &note{f: f, info: info}
-	copy(n.buf[:], noteMagic)
-	copy(n.buf[8:], id[:])
+	n := &note{log: log, f: f, info: info}
 	if err := n.write(index); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -163,8 +226,7 @@ func openNote(path string, id StoreID, index uint64) (*note, error) {
 // then the directory of the store is gone or was replaced, and what is written
 // to files that are still open would be acknowledged and lost.
 func (n *note) write(index uint64) error {
-	binary.LittleEndian.PutUint64(n.buf[24:], index)
-	binary.LittleEndian.PutUint64(n.buf[32:], xxhash.Sum64(n.buf[:32]))
+	appendNote(n.buf[:0], n.log, index)
 	if _, err := n.f.WriteAt(n.buf[:], 0); err != nil {
 		return err
 	}

@@ -218,8 +218,8 @@ func TestIO03ReadOnly(t *testing.T) {
 	if err := l.Enqueue([]byte("x"), nil); !errors.Is(err, errs.ErrReadOnly) {
 		t.Errorf("Enqueue: %v, want ErrReadOnly", err)
 	}
-	if err := l.TruncateFront(context.Background(), 1); !errors.Is(err, errs.ErrReadOnly) {
-		t.Errorf("TruncateFront: %v, want ErrReadOnly", err)
+	if _, _, err := l.DropThrough(context.Background(), 0); !errors.Is(err, errs.ErrReadOnly) {
+		t.Errorf("DropThrough: %v, want ErrReadOnly", err)
 	}
 	if err := l.Sync(context.Background()); err != nil {
 		t.Errorf("Sync: %v", err)
@@ -322,9 +322,9 @@ func TestLIFE03Repeats(t *testing.T) {
 		openFails(t, file, Options{}, errs.ErrFormat)
 		for n := range 8 {
 			step, _ := crashAt(n)
-			openFails(t, filepath.Join(root, fmt.Sprint("fresh", i, n)), Options{step: step}, errCrash)
+			openFails(t, filepath.Join(root, fmt.Sprint("fresh", i, n)), Options{Step: step}, errCrash)
 			if n < 6 {
-				openFails(t, torn.store(t, filepath.Join(root, "torn")), Options{step: step}, errCrash)
+				openFails(t, torn.store(t, filepath.Join(root, "torn")), Options{Step: step}, errCrash)
 			}
 		}
 		write(t, l, 1)

@@ -15,16 +15,17 @@ import (
 )
 
 // Log is an open log. All methods may be called from any goroutine, except
-// that a done function must not call Enqueue, Sync, TruncateFront or Close: it
+// that a done function must not call Enqueue, Sync, DropThrough or Close: it
 // runs on the goroutine that would have to serve them.
 type Log struct {
 	dir      string
 	logDir   string
-	id       StoreID
+	id       Identity
 	mode     Mode
 	interval time.Duration
 	bound    int // of the bytes in the queue
 	readOnly bool
+	step     func(string) error
 	lock     *flock.Flock
 
 	// Owned by the writer goroutine.
@@ -37,9 +38,12 @@ type Log struct {
 
 	written atomic.Uint64 // last index written
 	durable atomic.Uint64 // last index on stable storage
-	first   atomic.Uint64 // first index in the log
+	first   atomic.Uint64 // first index that can be replayed
+	grown   atomic.Uint64 // bytes written since Open
+	size    atomic.Int64  // bytes of all segments
 
-	replays  sync.RWMutex  // read-held by Replay, write-held by TruncateFront
+	drops    sync.Mutex    // held by DropThrough; Close waits for it
+	replays  sync.RWMutex  // read-held by Replay, write-held by DropThrough
 	wake     chan struct{} // tells the writer that there is something to do
 	finished chan struct{} // closed when the writer has ended
 	freed    chan struct{} // closed when everything is freed
@@ -83,7 +87,7 @@ type Stats struct {
 }
 
 // newReadOnly returns a log without a writer.
-func newReadOnly(op *opening, sc scanned) *Log {
+func newReadOnly(op *opening, sc scanned, size int64) *Log {
 	l := &Log{
 		dir: op.dir, logDir: filepath.Join(op.dir, logName), id: op.id, lock: op.lock, readOnly: true,
 		last: sc.last, finished: make(chan struct{}), freed: make(chan struct{}),
@@ -92,14 +96,15 @@ func newReadOnly(op *opening, sc scanned) *Log {
 	l.written.Store(sc.last)
 	l.durable.Store(sc.last)
 	l.first.Store(sc.first)
+	l.size.Store(size)
 	close(l.finished)
 	return l
 }
 
 // newLog starts the writer. Everything in sc is durable, names included.
-func newLog(op *opening, sc scanned, dev Device, n *note) *Log {
+func newLog(op *opening, sc scanned, dev Device, n *note, size int64) *Log {
 	l := &Log{
-		dir: op.dir, logDir: filepath.Join(op.dir, logName), id: op.id, lock: op.lock,
+		dir: op.dir, logDir: filepath.Join(op.dir, logName), id: op.id, lock: op.lock, step: op.o.Step,
 		mode: op.o.Mode, interval: op.o.Interval, bound: op.o.queue, dev: dev, note: n, named: true, ackedOut: sc.last,
 		last: sc.last, wake: make(chan struct{}, 1), finished: make(chan struct{}), freed: make(chan struct{}),
 	}
@@ -107,6 +112,7 @@ func newLog(op *opening, sc scanned, dev Device, n *note) *Log {
 	l.written.Store(sc.last)
 	l.durable.Store(sc.last)
 	l.first.Store(sc.first)
+	l.size.Store(size)
 	go l.run()
 	return l
 }
@@ -141,7 +147,7 @@ func (l *Log) Enqueue(payload []byte, done func(err error)) error {
 		return err
 	}
 	l.last++
-	l.queue.slab = appendFrame(l.queue.slab, l.id, l.last, payload)
+	l.queue.slab = appendFrame(l.queue.slab, l.id.Log, l.last, payload)
 	l.pushLocked(item{index: l.last, end: len(l.queue.slab), done: done})
 	return nil
 }
@@ -193,33 +199,6 @@ func (l *Log) Sync(ctx context.Context) error {
 	return l.do(ctx, l.sync)
 }
 
-// TruncateFront drops the entries before index, which becomes the first; index
-// may be one past the last durable entry, then the log is empty and goes on
-// from there. The caller must hold a durable checkpoint of what it drops and
-// pass its index as Options.Covered from now on. An index out of range is
-// errs.ErrValue; while a Replay runs the error is ErrBusy. Cost: the segment
-// that holds index is copied.
-func (l *Log) TruncateFront(ctx context.Context, index uint64) error {
-	if l.readOnly {
-		return errs.ErrReadOnly
-	}
-	return l.do(ctx, func() error {
-		if first := l.first.Load(); index < first || index > l.ackedOut+1 {
-			return fmt.Errorf("%w: cannot cut the log before entry %d, it holds %d to %d",
-				errs.ErrValue, index, first, l.ackedOut)
-		}
-		if !l.replays.TryLock() {
-			return ErrBusy
-		}
-		defer l.replays.Unlock()
-		if err := l.dev.TruncateFront(index); err != nil {
-			return l.poison(fmt.Errorf("cut the log before entry %d: %w", index, err))
-		}
-		l.first.Store(index)
-		return nil
-	})
-}
-
 // Last returns the index of the last entry that Enqueue accepted, or that was
 // found at Open.
 func (l *Log) Last() uint64 {
@@ -231,8 +210,15 @@ func (l *Log) Last() uint64 {
 // Durable returns the index of the last entry known to be on stable storage.
 func (l *Log) Durable() uint64 { return l.durable.Load() }
 
-// StoreID returns the id drawn when the store was created.
-func (l *Log) StoreID() StoreID { return l.id }
+// Written returns how many bytes were appended to the log since it was opened.
+// It is one atomic read.
+func (l *Log) Written() uint64 { return l.grown.Load() }
+
+// Bytes returns the size of all segments that are kept. It is one atomic read.
+func (l *Log) Bytes() int64 { return l.size.Load() }
+
+// Identity returns the identity of the store as it is since Open.
+func (l *Log) Identity() Identity { return l.id }
 
 // Err returns why the log stopped: nil, or an error that matches
 // errs.ErrReadOnly and the cause.
@@ -250,7 +236,8 @@ func (l *Log) Stats() Stats {
 }
 
 // Close writes and syncs what is queued, ends the writer, closes the files and
-// frees the lock, in every case. It returns the error that stopped the log, if
+// frees the lock, in every case; a DropThrough ends at its next segment. It
+// returns the error that stopped the log, if
 // one did, and errors of the closing itself. A second Close waits for the
 // first and returns nil.
 func (l *Log) Close() error {
@@ -270,14 +257,19 @@ func (l *Log) Close() error {
 		}
 	}
 	<-l.finished
+	l.drops.Lock() // nothing is removed from a store that is free
+	defer l.drops.Unlock()
 	defer close(l.freed)
 	if l.readOnly {
 		return releaseLock(l.lock, l.dir, false)
 	}
 	stopped := l.Err()
 	closeErr := l.dev.Close()
-	if stopped != nil {
+	switch {
+	case stopped != nil:
 		closeErr = nil // what a stopped log's files say adds nothing
+	case closeErr == nil && l.mode != SyncEpoch:
+		closeErr = unmark(l.dir, l.step)
 	}
 	return errors.Join(stopped, closeErr, l.note.close(), releaseLock(l.lock, l.dir, true))
 }

@@ -117,10 +117,10 @@ func TestClosed(t *testing.T) {
 	wg.Wait()
 	ctx := context.Background()
 	for name, err := range map[string]error{
-		"Enqueue":       l.Enqueue([]byte("x"), nil),
-		"Sync":          l.Sync(ctx),
-		"TruncateFront": l.TruncateFront(ctx, 1),
-		"Replay":        l.Replay(ctx, 0, nil),
+		"Enqueue":     l.Enqueue([]byte("x"), nil),
+		"Sync":        l.Sync(ctx),
+		"DropThrough": dropErr(l.DropThrough(ctx, 1)),
+		"Replay":      l.Replay(ctx, 0, nil),
 	} {
 		if !errors.Is(err, errs.ErrClosed) {
 			t.Errorf("%s after Close: %v, want ErrClosed", name, err)
@@ -188,13 +188,13 @@ func TestReplayEnds(t *testing.T) {
 	}
 	ctx = context.Background()
 	var cut error
-	if err := l.Replay(ctx, 0, count(func() { cut = l.TruncateFront(ctx, 5) })); err != nil || !errors.Is(cut, ErrBusy) {
+	if err := l.Replay(ctx, 0, count(func() { cut = dropErr(l.DropThrough(ctx, 10)) })); err != nil || !errors.Is(cut, ErrBusy) {
 		t.Errorf("replay %v, cut under it %v, want ErrBusy", err, cut)
 	}
-	if err := l.TruncateFront(ctx, 5); err != nil {
-		t.Errorf("cut after it: %v", err)
+	if n, _, err := l.DropThrough(ctx, 10); err != nil || n == 0 {
+		t.Errorf("cut after it: %v, %d segments", err, n)
 	}
-	if err := l.Replay(ctx, 5, count(func() { _ = l.Close() })); !errors.Is(err, errs.ErrClosed) || n != 10 {
+	if err := l.Replay(ctx, 11, count(func() { _ = l.Close() })); !errors.Is(err, errs.ErrClosed) || n != 10 {
 		t.Errorf("a closed log: %v after %d", err, n)
 	}
 }
@@ -263,16 +263,19 @@ func TestGolden(t *testing.T) {
 	ro, rep := mustOpen(t, dir, Options{ReadOnly: true})
 	check(t, ro, 1, 10)
 	mustClose(t, ro)
-	if rep != (Report{Epochs: 10, FirstIndex: 1, LastIndex: 10, Acked: 10}) {
+	if rep != (Report{Epochs: 10, FirstIndex: 1, LastIndex: 10, TailBytes: 712, Acked: 10}) {
 		t.Errorf("%+v", rep)
 	}
 	reopen(t, dir, 10)
 	// And every byte is written as then.
-	id := StoreID(f[storeName][16:32])
+	id, err := ReadIdentity(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if !bytes.Equal(appendStore(nil, id), f[storeName]) {
 		t.Errorf("the identity file is written differently")
 	}
-	n, err := openNote(filepath.Join(dir, "note"), id, 10)
+	n, err := openNote(filepath.Join(dir, "note"), id.Log, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +287,7 @@ func TestGolden(t *testing.T) {
 		want = append(want, f[s]...)
 	}
 	for i := uint64(1); i <= 10; i++ {
-		fr := appendFrame(nil, id, i, payload(i))
+		fr := appendFrame(nil, id.Log, i, payload(i))
 		seal(fr, i-1)
 		log = append(binary.AppendUvarint(log, uint64(len(fr))), fr...)
 	}

@@ -97,6 +97,11 @@ func mustOpen(t testing.TB, dir string, o Options) (*Log, Report) {
 	return l, rep
 }
 
+// covers is an Options.Cover that always says index.
+func covers(index uint64) func(context.Context, Identity) (uint64, error) {
+	return func(context.Context, Identity) (uint64, error) { return index, nil }
+}
+
 func mustClose(t testing.TB, l *Log) {
 	t.Helper()
 	if err := l.Close(); err != nil {
@@ -112,6 +117,9 @@ func put(l *Log, b []byte) error {
 	}
 	return <-done
 }
+
+// dropErr is the error of a DropThrough.
+func dropErr(_ int, _ int64, err error) error { return err }
 
 // write appends n entries, each alone.
 func write(t testing.TB, l *Log, n int) {

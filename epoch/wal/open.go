@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -18,14 +19,13 @@ import (
 type opening struct {
 	dir  string
 	o    Options
-	id   StoreID
+	id   Identity
 	lock *flock.Flock
 	rep  Report
 }
 
 // Open opens the store in dir and repairs its log: a torn tail that nobody was
-// told of is cut, a front truncation that a crash interrupted is finished, and
-// everything that is kept is made durable. Unless o.ReadOnly is set, a missing
+// told of is cut, and everything that is kept is made durable. Unless o.ReadOnly is set, a missing
 // directory is created with its parents, and an empty one becomes a store.
 //
 // Errors match errs.ErrLocked (another owner stayed for all of o.LockWait or
@@ -36,8 +36,8 @@ type opening struct {
 // no goroutine and no lock behind.
 //
 // A read-only log shares its lock with other readers; beside a live writer it
-// gets errs.ErrLocked. Where the store has no lock file (a copy) it opens
-// without a lock.
+// gets errs.ErrLocked, unless it is opened with o.NoLock. Where the store has no
+// lock file (a copy) it opens without a lock.
 func Open(ctx context.Context, dir string, o Options) (*Log, Report, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -66,37 +66,75 @@ func (op *opening) open(ctx context.Context) (*Log, error) {
 		return nil, err
 	}
 	op.rep.Created = created
+	covered, err := op.cover(ctx)
+	if err != nil {
+		return nil, err
+	}
 	logDir := filepath.Join(op.dir, logName)
-	acked, ok, err := readNote(filepath.Join(op.dir, noteName), op.id)
+	acked, ok, err := readNote(filepath.Join(op.dir, noteName), op.id.Log)
 	if err != nil {
 		return nil, err
 	}
 	list, err := listLog(logDir)
+	if err == nil {
+		err = list.refuse()
+	}
 	if err != nil {
 		return nil, err
 	}
-	sc, err := scan(logDir, list.segs, op.id, max(acked, op.o.Covered), op.o.Covered)
+	sc, err := scan(logDir, list.segs, op.id.Log, acked, covered)
 	if err != nil {
 		return nil, err
 	}
 	op.rep = sc.report()
 	op.rep.Created, op.rep.NoteMissing = created, !ok && !created
 	if op.o.ReadOnly {
-		return newReadOnly(op, sc), nil
+		size, err := list.size()
+		if err != nil {
+			return nil, err
+		}
+		return newReadOnly(op, sc, size), nil
 	}
 	if err := op.prepare(logDir, created); err != nil {
 		return nil, err
 	}
-	if err := list.finishTruncation(op.o.step); err != nil {
+	if err := op.passOn(sc.renew); err != nil {
 		return nil, err
 	}
-	if len(list.segs) > 0 {
-		sc.tail = list.segs[len(list.segs)-1]
-	}
-	if err := sc.mend(op.o.step); err != nil {
+	if err := sc.mend(op.o.Step); err != nil {
 		return nil, err
 	}
 	return op.start(logDir, sc)
+}
+
+// cover asks for the index through which a checkpoint holds every entry.
+func (op *opening) cover(ctx context.Context) (uint64, error) {
+	if op.o.Cover == nil {
+		return 0, nil
+	}
+	covered, err := op.o.Cover(ctx, op.id)
+	if err == nil && covered == math.MaxUint64 {
+		err = fmt.Errorf("%w: no entry can follow entry %d", errs.ErrValue, covered)
+	}
+	return covered, err
+}
+
+// passOn draws a new timeline where the store may be behind what somebody has
+// seen: the last owner acknowledged entries before they were durable and did
+// not close, or the log lost some that were. It is durable before any entry of
+// the new timeline is written.
+func (op *opening) passOn(renewed bool) error {
+	relaxed, err := marked(op.dir)
+	if err != nil || !relaxed && !renewed {
+		return err
+	}
+	id := op.id
+	id.Timeline = NewID()
+	if err := writeStore(op.dir, id, op.o.Step); err != nil {
+		return err
+	}
+	op.id, op.rep.NewTimeline = id, true
+	return nil
 }
 
 // enter makes sure that dir is a store, locks it, and reads or makes its
@@ -106,7 +144,7 @@ func (op *opening) enter(ctx context.Context) (created bool, err error) {
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case missing && !op.o.ReadOnly:
-		if err := makeDirs(op.dir, op.o.step); err != nil {
+		if err := makeDirs(op.dir, op.o.Step); err != nil {
 			return false, err
 		}
 	case err != nil:
@@ -114,9 +152,11 @@ func (op *opening) enter(ctx context.Context) (created bool, err error) {
 	case op.o.ReadOnly && !hasStore:
 		return false, fmt.Errorf("%w: %s holds no store", errs.ErrFormat, op.dir)
 	}
-	op.lock, err = acquire(ctx, op.dir, op.o.ReadOnly, op.o.LockWait)
-	if err != nil {
-		return false, err
+	if !op.o.NoLock {
+		op.lock, err = acquire(ctx, op.dir, op.o.ReadOnly, op.o.LockWait)
+		if err != nil {
+			return false, err
+		}
 	}
 	if !op.o.ReadOnly {
 		signLock(op.dir)
@@ -126,15 +166,10 @@ func (op *opening) enter(ctx context.Context) (created bool, err error) {
 		return false, err
 	}
 	if !hasStore {
-		op.id, err = createStore(op.dir, op.o.step)
-		return true, err
+		op.id = newIdentity()
+		return true, writeStore(op.dir, op.id, op.o.Step)
 	}
-	path := filepath.Join(op.dir, storeName)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return false, err
-	}
-	op.id, err = parseStore(path, b)
+	op.id, err = readStore(op.dir)
 	return false, err
 }
 
@@ -200,7 +235,7 @@ func makeDirs(dir string, step func(string) error) error {
 // stops at its first full segment is worse than one that does not open.
 func (op *opening) prepare(logDir string, created bool) error {
 	if _, err := os.Stat(logDir); errors.Is(err, fs.ErrNotExist) {
-		if err := makeDirs(logDir, op.o.step); err != nil {
+		if err := makeDirs(logDir, op.o.Step); err != nil {
 			return err
 		}
 	}
@@ -221,7 +256,7 @@ func probe(dir string) error {
 
 // start opens the files for writing and starts the writer.
 func (op *opening) start(logDir string, sc scanned) (*Log, error) {
-	if err := op.o.step("open the segments"); err != nil {
+	if err := op.o.Step("open the segments"); err != nil {
 		return nil, err
 	}
 	files, err := openDevice(logDir, op.o.SegmentBytes, sc.tailEnd)
@@ -229,23 +264,43 @@ func (op *opening) start(logDir string, sc scanned) (*Log, error) {
 		return nil, err
 	}
 	// A fresh log has a first segment now, and a repair may have renamed one.
-	err = op.o.step("sync directories")
+	err = op.o.Step("sync directories")
 	if err == nil {
 		err = errors.Join(syncDir(logDir), syncDir(op.dir))
 	}
 	if err == nil {
-		err = op.o.step("write the note")
+		err = op.o.Step("write the note")
 	}
 	var n *note
 	if err == nil {
-		n, err = openNote(filepath.Join(op.dir, noteName), op.id, sc.last)
+		n, err = openNote(filepath.Join(op.dir, noteName), op.id.Log, sc.last)
 	}
 	if err != nil {
 		return nil, errors.Join(err, files.Close())
+	}
+	list, err := listLog(logDir)
+	var size int64
+	if err == nil {
+		size, err = list.size()
+	}
+	if err == nil {
+		err = op.mark()
+	}
+	if err != nil {
+		return nil, errors.Join(err, n.close(), files.Close())
 	}
 	var dev Device = files
 	if op.o.Wrap != nil {
 		dev = op.o.Wrap(files)
 	}
-	return newLog(op, sc, dev, n), nil
+	return newLog(op, sc, dev, n, size), nil
+}
+
+// mark makes or removes the marker as the mode wants it, when nothing else of
+// the opening is left to do.
+func (op *opening) mark() error {
+	if op.o.Mode == SyncEpoch {
+		return unmark(op.dir, op.o.Step)
+	}
+	return mark(op.dir, op.o.Step)
 }

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -12,8 +13,8 @@ import (
 type Mode uint8
 
 // The modes. In SyncInterval and SyncNone a crash of the machine may take
-// back entries whose done function was called with nil; a crash of the process
-// alone may not.
+// back entries whose done function was called with nil, and the store then opens
+// on a new timeline; a crash of the process alone may not.
 const (
 	// SyncEpoch calls done after the entry is on stable storage.
 	SyncEpoch Mode = iota
@@ -30,8 +31,8 @@ const (
 	// DefaultInterval is the sync period of SyncInterval.
 	DefaultInterval = 100 * time.Millisecond
 	// DefaultSegmentBytes is the size at which a segment is closed. Larger
-	// segments cost memory (the library holds the last one) and make the front
-	// slower to cut; smaller ones cost a sync of file and directory more often.
+	// segments cost memory (the library holds the last one) and leave more of the
+	// log uncut; smaller ones cost a sync of file and directory more often.
 	DefaultSegmentBytes = 4 << 20
 	// DefaultLockWait bounds how long Open waits for another owner to leave.
 	DefaultLockWait = time.Second
@@ -57,17 +58,25 @@ type Options struct {
 	// LockWait bounds the wait for the lock: 0 means DefaultLockWait, negative
 	// means one try.
 	LockWait time.Duration
-	// Covered is the index through which something durable outside the log (a
-	// checkpoint) holds every entry. The log must reach Covered and may begin
-	// anywhere up to Covered+1.
-	Covered uint64
+	// NoLock, with ReadOnly, takes no lock, so as to look at the store of a live
+	// writer. The writer may cut the log meanwhile: then Open fails with
+	// errs.ErrCorrupt or fs.ErrNotExist, and may be called again.
+	NoLock bool
+	// Cover, when not nil, is called once, when the lock is held and the identity
+	// read, before the log is. It returns the index through which something
+	// durable outside the log (a checkpoint) holds every entry; without it that
+	// is 0. The log may begin anywhere up to the next index, and what it holds
+	// below does not matter. An error ends Open, which returns it wrapped. The
+	// timeline of id may not be the one that Open gives the store.
+	Cover func(ctx context.Context, id Identity) (index uint64, err error)
 	// Wrap, when not nil, is put between the log and its files, so that a test
 	// can fail, delay or mangle a write or a sync.
 	Wrap func(Device) Device
+	// Step, when not nil, is called before each change on disk that does not go
+	// through Device: those of Open, of DropThrough, and the last of Close. An
+	// error stops the call there, as a crash would.
+	Step func(what string) error
 
-	// step, when not nil, is called before each change that Open makes on
-	// disk; an error stops Open there, as a crash would.
-	step func(what string) error
 	// queue is the bound of the waiting frames in bytes; 0 means queueBytes.
 	queue int
 }
@@ -85,6 +94,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.SegmentBytes < 0 {
 		bad = append(bad, fmt.Errorf("%w: negative segment size %d", errs.ErrValue, o.SegmentBytes))
 	}
+	if o.NoLock && !o.ReadOnly {
+		bad = append(bad, fmt.Errorf("%w: opening without a lock is for reading only", errs.ErrValue))
+	}
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
 	}
@@ -97,8 +109,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.queue == 0 {
 		o.queue = queueBytes
 	}
-	if o.step == nil {
-		o.step = func(string) error { return nil }
+	if o.Step == nil {
+		o.Step = func(string) error { return nil }
 	}
 	return o, errors.Join(bad...)
 }

@@ -246,9 +246,9 @@ func TestREC05LastSegmentLost(t *testing.T) {
 		if ce.Index != last+1 || !strings.Contains(ce.Error(), "acknowledged entries") {
 			t.Errorf("with the note: %v, want epochs from %d on missing", ce, last+1)
 		}
+		refused(t, lost.store(t, dir), Options{Cover: covers(39)})
+		refused(t, lost.store(t, dir), Options{Cover: covers(39), ReadOnly: true})
 		unknown := lost.with(noteName, nil)
-		refused(t, unknown.store(t, dir), Options{Covered: 40})
-		refused(t, unknown.store(t, dir), Options{Covered: 40, ReadOnly: true})
 		rep := reopen(t, unknown.store(t, dir), last)
 		if !rep.NoteMissing || rep.LastIndex != last {
 			t.Errorf("without a note: %+v, want that said and last index %d", rep, last)
@@ -329,7 +329,7 @@ func openUntil(t *testing.T, o Options, fresh func() string, ok func(dir string)
 		for m := 0; ; m++ {
 			dir := fresh()
 			var at *string
-			o.step, at = crashAt(n)
+			o.Step, at = crashAt(n)
 			l, _, err := Open(context.Background(), dir, o)
 			if err == nil {
 				mustClose(t, l)
@@ -342,7 +342,7 @@ func openUntil(t *testing.T, o Options, fresh func() string, ok func(dir string)
 			if m == 0 {
 				steps = append(steps, *at)
 			}
-			o.step, _ = crashAt(m)
+			o.Step, _ = crashAt(m)
 			l, _, err = Open(context.Background(), dir, o)
 			if err == nil {
 				mustClose(t, l)
@@ -389,107 +389,6 @@ func TestREC06CrashInCreation(t *testing.T) {
 		return dir
 	}, func(dir string) { reopen(t, dir, 0) })
 	t.Logf("steps of a creation: %q", steps)
-}
-
-// TestREC06CrashInTruncation leaves the files of a front truncation that was
-// cut short, and a torn tail with it.
-func TestREC06CrashInTruncation(t *testing.T) {
-	before, _ := seed(t, 40, Options{SegmentBytes: 1000})
-	segs := before.segments()
-	var first uint64
-	fmt.Sscanf(filepath.Base(segs[1]), "%d", &first)
-	index := first + 2
-	newest := segs[len(segs)-1]
-	rest := before[segs[1]][entryOffset(first, index):]
-	cutShort := before.
-		with(logName+"/"+segmentName(index)+".START", rest).
-		with(logName+"/"+segmentName(index+1)+".START.TEMP", []byte("half")).
-		with(newest, before[newest][:len(before[newest])-1])
-	dir := filepath.Join(fastDir(t), "db")
-	o := Options{Covered: index - 1}
-	for _, f := range []files{cutShort, cutShort.with(segs[0], nil), cutShort.with(segs[0], nil).with(segs[1], nil)} {
-		sum := load(t, f.store(t, dir)).sum()
-		l, rep := mustOpen(t, dir, Options{Covered: o.Covered, ReadOnly: true})
-		check(t, l, index, 39)
-		mustClose(t, l)
-		if rep.FirstIndex != index || load(t, dir).sum() != sum {
-			t.Fatalf("read-only: %+v, want the log from %d and no file changed", rep, index)
-		}
-		openUntil(t, o, func() string { return f.store(t, dir) }, func(dir string) {
-			l, _ := mustOpen(t, dir, o)
-			check(t, l, index, 39)
-			mustClose(t, l)
-			for name := range load(t, dir) {
-				if strings.Contains(name, ".START") || strings.Contains(name, ".TEMP") {
-					t.Fatalf("%s is still there", name)
-				}
-			}
-		})
-		refused(t, f.store(t, dir), Options{Covered: index - 2})
-	}
-}
-
-// TestREC08TruncateFront cuts the log before each index and goes on from
-// there.
-func TestREC08TruncateFront(t *testing.T) {
-	ctx := context.Background()
-	for index := uint64(1); index <= 9; index++ {
-		dir := fastDir(t)
-		l, _ := mustOpen(t, dir, Options{SegmentBytes: 250})
-		write(t, l, 8)
-		if err := l.TruncateFront(ctx, index); err != nil {
-			t.Fatal(err)
-		}
-		check(t, l, index, 8)
-		write(t, l, 1)
-		mustClose(t, l)
-		o := Options{SegmentBytes: 250, Covered: index - 1}
-		if index > 1 {
-			refused(t, dir, Options{Covered: index - 2})
-		}
-		for last := uint64(9); last < 12; last++ {
-			var rep Report
-			l, rep = mustOpen(t, dir, o)
-			if rep.FirstIndex != index || rep.LastIndex != last || rep.Epochs != last+1-index {
-				t.Fatalf("cut before %d: %+v, want %d to %d", index, rep, index, last)
-			}
-			check(t, l, index, last)
-			write(t, l, 1)
-			mustClose(t, l)
-		}
-	}
-}
-
-// TestREC08EmptiedLog: the first entry of an emptied log is not entry 1.
-func TestREC08EmptiedLog(t *testing.T) {
-	ctx := context.Background()
-	dir := fastDir(t)
-	l, _ := mustOpen(t, dir, Options{})
-	write(t, l, 5)
-	if err := l.TruncateFront(ctx, 6); err != nil {
-		t.Fatal(err)
-	}
-	mustClose(t, l)
-	l, rep := mustOpen(t, dir, Options{Covered: 5})
-	if rep.Epochs != 0 || rep.FirstIndex != 6 || rep.LastIndex != 5 || l.Last() != 5 {
-		t.Fatalf("%+v, last %d: want an empty log after entry 5", rep, l.Last())
-	}
-	write(t, l, 1)
-	for _, from := range []uint64{1, 5} {
-		if err := l.Replay(ctx, from, nil); !errors.Is(err, errs.ErrValue) {
-			t.Errorf("replay from %d: %v, want ErrValue", from, err)
-		}
-	}
-	for _, index := range []uint64{0, 5, 8} {
-		if err := l.TruncateFront(ctx, index); !errors.Is(err, errs.ErrValue) {
-			t.Errorf("cut before %d: %v, want ErrValue", index, err)
-		}
-	}
-	mustClose(t, l)
-	l, _ = mustOpen(t, dir, Options{Covered: 5})
-	check(t, l, 6, 6)
-	check(t, l, 7, 6) // nothing behind the end
-	mustClose(t, l)
 }
 
 // TestREC11ForeignLog puts the log of one store beside the identity of
@@ -555,7 +454,11 @@ func TestDEL08LargeEntry(t *testing.T) {
 	l, _ = mustOpen(t, dir, Options{})
 	same(l, 5)
 	mustClose(t, l)
-	refused(t, killed.store(t, filepath.Join(dir, "last")), Options{Covered: 4})
+	l, rep := mustOpen(t, killed.store(t, filepath.Join(dir, "last")), Options{Cover: covers(4)})
+	if !rep.Renewed || rep.EndedAt != 3 || l.Last() != 4 {
+		t.Errorf("behind a checkpoint of entry 4: %+v, want a log that goes on there", rep)
+	}
+	mustClose(t, l)
 	// The entry filled its segment, so the library synced it and began the next
 	// one; a torn entry never got that far.
 	seg, next := killed.segments()[0], killed.segments()[1]
@@ -602,7 +505,7 @@ func TestIdentity(t *testing.T) {
 	if !strings.Contains(err.Error(), "version 9") || !strings.Contains(err.Error(), "version 1") {
 		t.Errorf("%v: want both versions named", err)
 	}
-	flags := append(bytes.Clone(whole[:32]), make([]byte, 8)...)
+	flags := bytes.Clone(whole)
 	flags[12] = 4
 	err = openFails(t, before.with(storeName, resum(flags)).store(t, dir), Options{}, errs.ErrFormat)
 	if !strings.Contains(err.Error(), "flags 0x4") {

@@ -13,16 +13,32 @@ import (
 type Report struct {
 	// Created is true when Open made a new store.
 	Created bool
-	// Epochs is the number of entries in the log, FirstIndex and LastIndex
-	// their range. An empty log has LastIndex = FirstIndex-1.
+	// Covered is what Options.Cover returned.
+	Covered uint64
+	// Epochs is the number of entries that can be replayed, FirstIndex and
+	// LastIndex their range. FirstIndex is at most Covered+1. An empty log has
+	// LastIndex = FirstIndex-1.
 	Epochs                uint64
 	FirstIndex, LastIndex uint64
-	// Acked is the highest index that the note, Options.Covered or a frame
-	// says was on stable storage before this Open.
+	// TailBytes is the size of the entries after Covered.
+	TailBytes int64
+	// OldSegments is the number of segments that hold nothing after Covered and
+	// were not looked into.
+	OldSegments int
+	// Acked is the highest index that the note, Options.Cover or a frame says
+	// was on stable storage before this Open.
 	Acked uint64
 	// NoteMissing is true when an existing store had no readable note: then
 	// the loss of whole files behind the last frame cannot be seen.
 	NoteMissing bool
+	// Renewed is true when the log ended before Covered, after entry EndedAt,
+	// and nothing after Covered is known to have been acknowledged. The log has
+	// lost bytes that were on stable storage, the store has lost nothing; a new
+	// segment begins at Covered+1, on a new timeline.
+	Renewed bool
+	EndedAt uint64
+	// NewTimeline is true when Open drew a new timeline for an existing store.
+	NewTimeline bool
 	// CutBytes is the length of the torn tail that was cut (in a read-only
 	// open: left out), beginning at CutOffset of CutFile; CutReason says what
 	// was wrong there.
@@ -31,11 +47,16 @@ type Report struct {
 	CutReason           error
 }
 
-// scanned is what a walk over all segments found.
+// scanned is what a walk over the segments found.
 type scanned struct {
-	first uint64 // index of the first entry there could be
-	last  uint64 // index of the last whole entry; first-1 when there is none
-	acked uint64 // highest index known durable
+	covered uint64 // index through which a checkpoint holds every entry
+	first   uint64 // index of the first entry there could be
+	last    uint64 // index of the last whole entry; first-1 when there is none
+	acked   uint64 // highest index known durable
+	old     int    // segments that were not looked into
+	bytes   int64  // of the entries after covered
+	renew   bool   // the log ended before covered
+	ended   uint64 // and this was its last whole entry
 
 	tail       segment // the last segment, if any
 	tailEnd    int64   // where its whole entries end
@@ -44,17 +65,26 @@ type scanned struct {
 	unackedOff int64   // where its first entry above acked begins; tailEnd if none
 }
 
-// scan checks every frame of the log. known is the highest index that a note
-// or a checkpoint says was durable, covered the part of it a checkpoint holds.
-// It changes nothing.
+// scan checks every frame from the segment on that holds entry covered+1 or
+// will hold it; a checkpoint holds what is before, so it matters to nobody in
+// which state that is. note is the index in the note, 0 without one. It changes
+// nothing.
 //
 // A bad frame in a sealed segment is corruption: the segment was synced before
 // its successor was made. In the last segment it is a torn tail unless its
-// index was acknowledged, by known or by any whole frame after it. What
+// index was acknowledged, by note, covered or any whole frame after it. What
 // follows a torn frame is dropped with it: a later epoch may build on the lost
 // one.
-func scan(dir string, segs []segment, store StoreID, known, covered uint64) (scanned, error) {
-	sc := scanned{first: 1, acked: known}
+//
+// A last segment that ends before covered has lost what was durable. That is
+// harmless, and the log begins anew at covered+1, unless the note or a whole
+// frame says that there was more.
+func scan(dir string, segs []segment, log ID, note, covered uint64) (scanned, error) {
+	sc := scanned{covered: covered, first: covered + 1, acked: max(note, covered)}
+	for len(segs) > 1 && segs[1].first <= covered+1 {
+		segs = segs[1:]
+		sc.old++
+	}
 	if len(segs) > 0 {
 		sc.first = segs[0].first
 	}
@@ -63,7 +93,7 @@ func scan(dir string, segs []segment, store StoreID, known, covered uint64) (sca
 			Err: fmt.Errorf("log begins at entry %d, entries %d to %d are missing", sc.first, covered+1, sc.first-1)}
 	}
 	next := sc.first
-	w := newWalker(store)
+	w := newWalker(log)
 	for i, s := range segs {
 		if s.first != next {
 			return sc, &CorruptError{File: s.path, Index: min(next, s.first), Err: gap(next, s.first)}
@@ -73,7 +103,7 @@ func scan(dir string, segs []segment, store StoreID, known, covered uint64) (sca
 			next, err = sc.scanTail(w, s)
 		} else {
 			next, _, err = w.segment(s, next, func(_ int64, fr frame) error {
-				sc.acked = max(sc.acked, fr.acked)
+				sc.count(fr)
 				return nil
 			})
 		}
@@ -85,15 +115,40 @@ func scan(dir string, segs []segment, store StoreID, known, covered uint64) (sca
 		}
 	}
 	sc.last = next - 1
-	if sc.last < known {
+	if lost := max(next, covered+1); note >= lost {
 		file := dir
 		if len(segs) > 0 {
 			file = sc.tail.path
 		}
-		return sc, &CorruptError{File: file, Offset: sc.tailEnd, Index: next,
-			Err: fmt.Errorf("acknowledged entries %d to %d are missing", next, known)}
+		return sc, &CorruptError{File: file, Offset: sc.tailEnd, Index: lost,
+			Err: fmt.Errorf("acknowledged entries %d to %d are missing", lost, note)}
+	}
+	if sc.last < covered || len(segs) == 0 && covered > 0 {
+		sc.startOver(dir, len(segs))
 	}
 	return sc, nil
+}
+
+// count takes note of a whole frame.
+func (sc *scanned) count(fr frame) {
+	sc.acked = max(sc.acked, fr.acked)
+	if fr.index > sc.covered {
+		n := len(fr.payload) + frameOverhead
+		sc.bytes += int64(prefixLen(n) + n)
+	}
+}
+
+// startOver gives up the segments, all of which a checkpoint covers, for a new
+// one behind it. They stay on disk until the log is cut.
+func (sc *scanned) startOver(dir string, segs int) {
+	*sc = scanned{
+		covered: sc.covered, first: sc.covered + 1, last: sc.covered, acked: sc.acked,
+		old: sc.old + segs, renew: true, ended: sc.last,
+		tail: segment{filepath.Join(dir, segmentName(sc.covered+1)), sc.covered + 1},
+	}
+	if segs == 0 {
+		sc.ended = 0
+	}
 }
 
 // gap says how the name of a segment disagrees with the entry due.
@@ -109,17 +164,20 @@ func gap(next, first uint64) error {
 func (sc *scanned) scanTail(w *walker, s segment) (uint64, error) {
 	var offs []int64 // of each entry, to find the first unacknowledged one
 	next, end, err := w.segment(s, s.first, func(off int64, fr frame) error {
-		sc.acked = max(sc.acked, fr.acked)
+		sc.count(fr)
 		offs = append(offs, off)
 		return nil
 	})
 	sc.tail, sc.tailEnd, sc.tailSize = s, end, end
 	if bad := (*badFrame)(nil); errors.As(err, &bad) {
-		rest, rerr := readFrom(s.path, bad.offset)
+		rest, rerr := readFrom(s.path, bad.offset, w.size)
 		if rerr != nil {
 			return next, rerr
 		}
-		if max(sc.acked, laterAcked(rest, w.store)) >= next {
+		acked, index := later(rest, w.log)
+		// Before covered nothing can be torn. What is bad there is no loss, but
+		// a whole frame behind covered is one that the log would drop.
+		if max(sc.acked, acked) >= max(next, sc.covered+1) || next <= sc.covered && index > sc.covered {
 			return next, err
 		}
 		sc.tailSize = end + int64(len(rest))
@@ -133,27 +191,28 @@ func (sc *scanned) scanTail(w *walker, s segment) (uint64, error) {
 	return next, err
 }
 
-// readFrom reads a file from an offset to its end.
-func readFrom(path string, off int64) ([]byte, error) {
+// readFrom reads a file from an offset to what was its end.
+func readFrom(path string, off, end int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.NewSectionReader(f, off, st.Size()-off))
+	return io.ReadAll(io.NewSectionReader(f, off, end-off))
 }
 
 // report tells what scan found.
 func (sc *scanned) report() Report {
 	r := Report{
-		Epochs:     sc.last + 1 - sc.first,
-		FirstIndex: sc.first,
-		LastIndex:  sc.last,
-		Acked:      sc.acked,
+		Covered:     sc.covered,
+		Epochs:      sc.last + 1 - sc.first,
+		FirstIndex:  sc.first,
+		LastIndex:   sc.last,
+		TailBytes:   sc.bytes,
+		OldSegments: sc.old,
+		Acked:       sc.acked,
+		Renewed:     sc.renew,
+		EndedAt:     sc.ended,
 	}
 	if sc.torn != nil {
 		r.CutBytes, r.CutOffset = sc.tailSize-sc.tailEnd, sc.tailEnd
@@ -162,48 +221,19 @@ func (sc *scanned) report() Report {
 	return r
 }
 
-// finishTruncation completes a front truncation that a crash cut short, and
-// removes files that were never completed. It is done by hand and not by the
-// library, whose Open would go on to parse a last segment that may be torn.
-// Each step may be the last before a crash; the next Open takes up there.
-func (l *listing) finishTruncation(step func(string) error) error {
-	for _, path := range l.temps {
-		if err := step("remove " + filepath.Base(path)); err != nil {
-			return err
-		}
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-	}
-	if l.start == nil {
-		return nil
-	}
-	for _, path := range l.stale {
-		if err := step("remove " + filepath.Base(path)); err != nil {
-			return err
-		}
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-	}
-	if err := step("rename " + filepath.Base(l.start.path)); err != nil {
-		return err
-	}
-	final := filepath.Join(filepath.Dir(l.start.path), segmentName(l.start.first))
-	if err := os.Rename(l.start.path, final); err != nil {
-		return err
-	}
-	l.segs[0].path = final
-	return nil
-}
-
-// mend cuts the torn tail and makes every entry that is left durable before
-// anyone is told of it.
+// mend cuts the torn tail, or begins the new segment of a log that starts over,
+// and makes every entry that is left durable before anyone is told of it.
 //
 // Entries that no one acknowledged are written again, byte for byte, before
 // the sync: after a failed sync the page cache may hold them as clean although
 // the disk does not, and only a page that is dirty again is surely written.
 func (sc *scanned) mend(step func(string) error) error {
+	if sc.renew {
+		if err := step("begin a new segment"); err != nil {
+			return err
+		}
+		return writeSynced(sc.tail.path, nil)
+	}
 	if sc.torn == nil && sc.unackedOff == sc.tailEnd {
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 
 // Replay calls fn for the entries from, from+1, ... up to the last one that
 // was acknowledged when Replay began (in SyncEpoch: that is durable). from = 0
-// means the first entry there is; an earlier one that was cut off is
-// errs.ErrValue. payload is valid only during the call. An error of fn ends
+// means the first entry of the log as it was opened and since cut; an earlier
+// one is errs.ErrValue. payload is valid only during the call. An error of fn ends
 // the replay and is returned as it is, so is ctx's; damage found on the way is
 // a *CorruptError, and a Close ends it with errs.ErrClosed.
 //
@@ -56,7 +56,7 @@ func (l *Log) Replay(ctx context.Context, from uint64, fn func(index uint64, pay
 // replaySegments walks segs, which begin at or before from.
 func (l *Log) replaySegments(ctx context.Context, segs []segment, from, limit uint64,
 	fn func(uint64, []byte) error) error {
-	w := newWalker(l.id)
+	w := newWalker(l.id.Log)
 	next := segs[0].first
 	for _, s := range segs {
 		if next > limit {

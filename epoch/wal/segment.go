@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // segmentDigits is the length of a segment's name: the index of its first
@@ -33,14 +32,10 @@ func segmentName(first uint64) string { return fmt.Sprintf("%0*d", segmentDigits
 // library does not look at them either.
 type listing struct {
 	segs  []segment // in order
-	start *segment  // the unfinished result of a front truncation
-	stale []string  // plain segments that start replaces
-	temps []string  // files that were never completed
+	marks []segment // unfinished truncations, which this package never makes
 }
 
-// listLog reads the log directory. Where a front truncation was cut short
-// after its new first segment was complete, segs is the log as it will be when
-// the truncation is finished.
+// listLog reads the log directory; a missing one is empty.
 func listLog(dir string) (listing, error) {
 	var l listing
 	entries, err := os.ReadDir(dir)
@@ -56,28 +51,37 @@ func listLog(dir string) (listing, error) {
 		if err != nil || first == 0 {
 			continue
 		}
-		switch ext := name[segmentDigits:]; {
-		case ext == "":
+		switch name[segmentDigits:] {
+		case "":
 			l.segs = append(l.segs, segment{path, first})
-		case strings.HasSuffix(ext, ".TEMP"):
-			l.temps = append(l.temps, path)
-		case ext == ".START" && l.start == nil:
-			l.start = &segment{path, first}
-		case ext == ".START" || ext == ".END":
-			// This package cuts the front only, and one cut at a time.
-			return l, &CorruptError{File: path, Index: first,
-				Err: errors.New("truncation mark that this store never writes")}
+		case ".START", ".END":
+			l.marks = append(l.marks, segment{path, first})
 		}
-	}
-	if l.start != nil {
-		keep := 0
-		for keep < len(l.segs) && l.segs[keep].first <= l.start.first {
-			l.stale = append(l.stale, l.segs[keep].path)
-			keep++
-		}
-		l.segs = append([]segment{*l.start}, l.segs[keep:]...)
 	}
 	return l, nil
+}
+
+// refuse complains of files that would make the library change the log when
+// it opens.
+func (l *listing) refuse() error {
+	for _, m := range l.marks {
+		return &CorruptError{File: m.path, Index: m.first,
+			Err: errors.New("truncation mark that this store never writes")}
+	}
+	return nil
+}
+
+// size is the number of bytes in the segments.
+func (l *listing) size() (int64, error) {
+	var sum int64
+	for _, s := range l.segs {
+		st, err := os.Stat(s.path)
+		if err != nil {
+			return 0, err
+		}
+		sum += st.Size()
+	}
+	return sum, nil
 }
 
 // badFrame is the error of bytes that are not the next frame.
@@ -101,19 +105,22 @@ type reader struct {
 	buf  []byte
 }
 
-// openSegment opens a segment for reading up to its present size. The reader
-// keeps buf for the entries.
-func openSegment(path string, br *bufio.Reader, buf []byte) (*reader, error) {
+// openSegment opens a segment for reading from an offset up to its present
+// size. The reader keeps buf for the entries.
+func openSegment(path string, from int64, br *bufio.Reader, buf []byte) (*reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	st, err := f.Stat()
+	if err == nil && from > 0 {
+		_, err = f.Seek(from, io.SeekStart)
+	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	br.Reset(f)
-	return &reader{f: f, br: br, size: st.Size(), buf: buf}, nil
+	return &reader{f: f, br: br, off: from, size: st.Size(), buf: buf}, nil
 }
 
 // next returns the next frame and its offset: io.EOF at the end, a *badFrame
@@ -156,14 +163,15 @@ var errStop = errors.New("stop")
 
 // walker reads segments one after another and reuses its buffers.
 type walker struct {
-	store StoreID
-	br    *bufio.Reader
-	buf   []byte
+	log  ID
+	br   *bufio.Reader
+	buf  []byte
+	size int64 // of the segment walked last, when it was opened
 }
 
-// newWalker returns a walker over the frames of one store.
-func newWalker(store StoreID) *walker {
-	return &walker{store: store, br: bufio.NewReaderSize(nil, readBuffer)}
+// newWalker returns a walker over the frames of one log.
+func newWalker(log ID) *walker {
+	return &walker{log: log, br: bufio.NewReaderSize(nil, readBuffer)}
 }
 
 // segment calls fn for each entry of s, whose indexes must be next, next+1,
@@ -171,11 +179,17 @@ func newWalker(store StoreID) *walker {
 // ended. A *badFrame is returned as it is, errors of fn too; errStop ends the
 // walk with nil.
 func (w *walker) segment(s segment, next uint64, fn func(off int64, fr frame) error) (uint64, int64, error) {
-	r, err := openSegment(s.path, w.br, w.buf)
+	return w.rest(s, 0, next, fn)
+}
+
+// rest is segment for the entries from an offset on.
+func (w *walker) rest(s segment, from int64, next uint64, fn func(off int64, fr frame) error) (uint64, int64, error) {
+	r, err := openSegment(s.path, from, w.br, w.buf)
 	if err != nil {
-		return next, 0, err
+		return next, from, err
 	}
 	defer r.f.Close()
+	w.size = r.size
 	defer func() { w.buf = r.buf }()
 	for {
 		fr, off, err := r.next()
@@ -185,8 +199,8 @@ func (w *walker) segment(s segment, next uint64, fn func(off int64, fr frame) er
 		if err != nil {
 			return next, off, err
 		}
-		if fr.store != w.store {
-			return next, off, &ForeignError{File: s.path, Offset: off, Want: w.store, Got: fr.store}
+		if fr.log != w.log {
+			return next, off, &ForeignError{File: s.path, Offset: off, Want: w.log, Got: fr.log}
 		}
 		if fr.index != next {
 			return next, off, &badFrame{off, fmt.Errorf("%w: %d", errFrameIndex, fr.index)}

@@ -109,11 +109,12 @@ func (l *Log) commit(slab []byte, start int, items []item) {
 // write seals the frames of items and appends them.
 func (l *Log) write(slab []byte, start int, items []item) error {
 	l.frames = l.frames[:0]
-	at := start
+	at, size := start, 0
 	for i := range items {
 		f := slab[at:items[i].end:items[i].end]
 		seal(f, l.ackedOut)
 		l.frames = append(l.frames, f)
+		size += prefixLen(len(f)) + len(f)
 		at = items[i].end
 	}
 	first, last := items[0].index, items[len(items)-1].index
@@ -126,6 +127,8 @@ func (l *Log) write(slab []byte, start int, items []item) error {
 		return l.poison(fmt.Errorf("write entries %d to %d: %w", first, last, err))
 	}
 	l.written.Store(last)
+	l.grown.Add(uint64(size))
+	l.size.Add(int64(size))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stats.Batches++

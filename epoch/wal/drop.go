@@ -1,0 +1,98 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/triegs/triegs/internal/errs"
+)
+
+// DropThrough removes the segments all of whose entries are at or below index,
+// oldest first, and returns how many and how many bytes they had. The last
+// segment stays in any case, so some entries at or below index usually do. The
+// caller must hold a durable checkpoint of every entry through index, and
+// Options.Cover must return index or more from now on.
+//
+// Each removal is durable before the next, and appends go on meanwhile. An
+// error (also the operating system's) leaves the log as good as it was and
+// only means that less was freed; what was removed before it counts. An index
+// that is not durable yet is errs.ErrValue; while a Replay runs the error is
+// ErrBusy; a stopped log is errs.ErrReadOnly, a closed one errs.ErrClosed. Cost:
+// a listing of the log, then an unlink and a directory sync for each segment.
+func (l *Log) DropThrough(ctx context.Context, index uint64) (segments int, bytes int64, err error) {
+	l.drops.Lock()
+	defer l.drops.Unlock()
+	if err := l.mayDrop(ctx); err != nil {
+		return 0, 0, err
+	}
+	if durable := l.durable.Load(); index > durable {
+		return 0, 0, fmt.Errorf("%w: cannot cut the log through entry %d, it is durable through entry %d",
+			errs.ErrValue, index, durable)
+	}
+	if !l.replays.TryLock() {
+		return 0, 0, ErrBusy
+	}
+	defer l.replays.Unlock()
+	list, err := listLog(l.logDir)
+	if err != nil {
+		return 0, 0, fmt.Errorf("cut the log through entry %d: %w", index, err)
+	}
+	for segs := list.segs; len(segs) > 1 && segs[1].first <= index+1; segs = segs[1:] {
+		if err := l.mayDrop(ctx); err != nil {
+			return segments, bytes, err
+		}
+		if segments == 0 { // the name of the next one may be new
+			if err := syncDir(l.logDir); err != nil {
+				return 0, 0, fmt.Errorf("cut the log through entry %d: %w", index, err)
+			}
+		}
+		l.first.Store(max(l.first.Load(), segs[1].first))
+		gone, freed, err := l.drop(segs[0])
+		if gone {
+			segments++
+			bytes += freed
+			l.size.Add(-freed)
+		}
+		if err != nil {
+			return segments, bytes, fmt.Errorf("cut the log through entry %d: %w", index, err)
+		}
+	}
+	return segments, bytes, nil
+}
+
+// mayDrop says why nothing may be removed, if so.
+func (l *Log) mayDrop(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.refusalLocked(); err != nil {
+		return err
+	}
+	if l.readOnly {
+		return errs.ErrReadOnly
+	}
+	return nil
+}
+
+// drop removes one segment and makes that durable. It reports whether the file
+// is gone and how large it was.
+func (l *Log) drop(s segment) (gone bool, size int64, err error) {
+	st, err := os.Lstat(s.path)
+	if err != nil {
+		return false, 0, err
+	}
+	if err := l.step("remove segment " + filepath.Base(s.path)); err != nil {
+		return false, 0, err
+	}
+	if err := os.Remove(s.path); err != nil {
+		return false, 0, err
+	}
+	if err := l.step("sync the directory of segments"); err != nil {
+		return true, st.Size(), err
+	}
+	return true, st.Size(), syncDir(l.logDir)
+}
