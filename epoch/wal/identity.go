@@ -34,6 +34,7 @@ const (
 	storeMagic = "TrieGS\x00\n"
 	storeSize  = 72
 	storeSum   = storeSize - sumSize
+	flagBackup = 1 << 0 // of the option flags
 	noteMagic  = "TGack\x00\x00\x01"
 	noteSize   = 40
 	noteSum    = noteSize - sumSize
@@ -69,17 +70,28 @@ type Identity struct {
 	// it is opened again behind an epoch that somebody may have seen. Positions
 	// of another timeline mean nothing in this one.
 	Timeline ID
+	// Backup marks a copy that is never written to: it has the ids of the store
+	// it was taken from. Open for writing refuses it.
+	Backup bool
 }
+
+// Fork is the identity of a restored copy: the same lineage, a log and a
+// timeline of its own, not a backup.
+func (id Identity) Fork() Identity { return Identity{Store: id.Store, Log: NewID(), Timeline: NewID()} }
 
 // newIdentity draws the identity of a new store.
 func newIdentity() Identity { return Identity{Store: NewID(), Log: NewID(), Timeline: NewID()} }
 
 // appendStore encodes the identity file.
 func appendStore(dst []byte, id Identity) []byte {
+	var flags uint32
+	if id.Backup {
+		flags |= flagBackup
+	}
 	at := len(dst)
 	dst = append(dst, storeMagic...)
 	dst = binary.LittleEndian.AppendUint32(dst, FormatVersion)
-	dst = binary.LittleEndian.AppendUint32(dst, 0) // option flags: none defined
+	dst = binary.LittleEndian.AppendUint32(dst, flags)
 	dst = append(dst, id.Store[:]...)
 	dst = append(dst, id.Log[:]...)
 	dst = append(dst, id.Timeline[:]...)
@@ -109,11 +121,14 @@ func parseStore(path string, b []byte) (Identity, error) {
 	if binary.LittleEndian.Uint64(b[storeSum:]) != xxhash.Sum64(b[:storeSum]) {
 		return corrupt("checksum does not match")
 	}
-	if f := binary.LittleEndian.Uint32(b[12:]); f != 0 {
-		return Identity{}, fmt.Errorf("%w: %s (format version %d) has option flags %#x, this build (version %d) knows none",
-			errs.ErrFormat, path, FormatVersion, f, FormatVersion)
+	flags := binary.LittleEndian.Uint32(b[12:])
+	if unknown := flags &^ flagBackup; unknown != 0 {
+		return Identity{}, fmt.Errorf("%w: %s (format version %d) has option flags %#x, which this build (version %d) does not know",
+			errs.ErrFormat, path, FormatVersion, unknown, FormatVersion)
 	}
-	return Identity{Store: ID(b[16:32]), Log: ID(b[32:48]), Timeline: ID(b[48:64])}, nil
+	return Identity{
+		Store: ID(b[16:32]), Log: ID(b[32:48]), Timeline: ID(b[48:64]), Backup: flags&flagBackup != 0,
+	}, nil
 }
 
 // ReadIdentity reads the identity of the store in dir without its lock, so it

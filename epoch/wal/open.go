@@ -30,7 +30,8 @@ type opening struct {
 //
 // Errors match errs.ErrLocked (another owner stayed for all of o.LockWait or
 // until ctx ended, then ctx's error too), errs.ErrFormat (not a store, another
-// version, another store's files), errs.ErrCorrupt (with a *CorruptError),
+// version, another store's files), errs.ErrReadOnly (writing to a
+// backup), errs.ErrCorrupt (with a *CorruptError),
 // errs.ErrValue (options), or the operating system's error: a read-only open
 // of what does not exist is fs.ErrNotExist. A failed Open leaves no descriptor,
 // no goroutine and no lock behind.
@@ -88,6 +89,9 @@ func (op *opening) open(ctx context.Context) (*Log, error) {
 	}
 	op.rep = sc.report()
 	op.rep.Created, op.rep.NoteMissing = created, !ok && !created
+	if op.id.Backup { // later checkpoints were put into it, and no log
+		op.rep.Renewed = false
+	}
 	if op.o.ReadOnly {
 		size, err := list.size()
 		if err != nil {
@@ -152,6 +156,11 @@ func (op *opening) enter(ctx context.Context) (created bool, err error) {
 	case op.o.ReadOnly && !hasStore:
 		return false, fmt.Errorf("%w: %s holds no store", errs.ErrFormat, op.dir)
 	}
+	if hasStore { // what will be refused is not even locked
+		if err := op.identify(); err != nil {
+			return false, err
+		}
+	}
 	if !op.o.NoLock {
 		op.lock, err = acquire(ctx, op.dir, op.o.ReadOnly, op.o.LockWait)
 		if err != nil {
@@ -169,8 +178,17 @@ func (op *opening) enter(ctx context.Context) (created bool, err error) {
 		op.id = newIdentity()
 		return true, writeStore(op.dir, op.id, op.o.Step)
 	}
+	return false, op.identify()
+}
+
+// identify reads the identity and refuses to write to a backup, whose log has
+// the id of another that may go on.
+func (op *opening) identify() (err error) {
 	op.id, err = readStore(op.dir)
-	return false, err
+	if err == nil && op.id.Backup && !op.o.ReadOnly {
+		err = fmt.Errorf("%w: %s is a backup: it is read, or restored to another place", errs.ErrReadOnly, op.dir)
+	}
+	return err
 }
 
 // inspect reports whether dir holds an identity file. A directory without one

@@ -17,18 +17,17 @@ type SalvageReport struct {
 	// frame.
 	Identity    Identity
 	IdentityErr error
-	// Entries is the number of entries given out, First and Last their range.
-	Entries     uint64
-	First, Last uint64
+	// Entries is the number of entries given out, First the first of them.
+	Entries, First uint64
 	// Stop says where the walk ended before the end of the log and why: in Index
 	// the entry that is missing or damaged. nil means that the log ended there,
 	// in a whole frame, and nothing tells of more.
 	Stop *CorruptError
-	// Known is the highest index that any whole frame has or acknowledges, or
+	// Last is the highest index that any whole frame has or acknowledges, or
 	// that the note does, whether it is in what was given out or not. Entries
-	// from Stop.Index to Known existed and are lost; if Known is less, Stop is at
+	// from Stop.Index to Last existed and are lost; if Last is less, Stop is at
 	// the torn end of the log and nobody was told of what is lost.
-	Known uint64
+	Last uint64
 	// Later is the number of whole frames after Stop.
 	Later uint64
 }
@@ -85,7 +84,7 @@ func (s *salvage) run(dir string, from uint64) error {
 	}
 	// A foreign or damaged note tells nothing.
 	if acked, ok, err := readNote(filepath.Join(dir, noteName), s.rep.Identity.Log); ok && err == nil {
-		s.rep.Known = acked
+		s.rep.Last = acked
 	}
 	segs := list.segs
 	if from == 0 {
@@ -157,8 +156,8 @@ func (s *salvage) walk(logDir string, segs []segment) error {
 		}
 	}
 	s.next = max(s.next, s.from)
-	if s.rep.Known >= s.next {
-		s.stop(logDir, 0, s.next, fmt.Errorf("acknowledged entries %d to %d are missing", s.next, s.rep.Known))
+	if s.rep.Last >= s.next {
+		s.stop(logDir, 0, s.next, fmt.Errorf("acknowledged entries %d to %d are missing", s.next, s.rep.Last))
 	}
 	return nil
 }
@@ -193,7 +192,7 @@ func (s *salvage) segment(seg segment) (off int64, err error) {
 
 // give hands out one entry.
 func (s *salvage) give(_ int64, fr frame) error {
-	s.rep.Known = max(s.rep.Known, fr.index, fr.acked)
+	s.rep.Last = max(s.rep.Last, fr.index, fr.acked)
 	if fr.index < s.from {
 		return nil
 	}
@@ -205,7 +204,6 @@ func (s *salvage) give(_ int64, fr frame) error {
 		s.rep.First = fr.index
 	}
 	s.rep.Entries++
-	s.rep.Last = fr.index
 	return nil
 }
 
@@ -221,7 +219,7 @@ func (s *salvage) after(segs []segment, off int64) {
 		if st, err := os.Stat(seg.path); err == nil {
 			b, _ := readFrom(seg.path, off, st.Size()) // as much as can be read
 			eachFrame(b, s.w.log, func(fr frame, _ int) bool {
-				s.rep.Known = max(s.rep.Known, fr.index, fr.acked)
+				s.rep.Last = max(s.rep.Last, fr.index, fr.acked)
 				s.rep.Later++
 				return true
 			})
