@@ -1,0 +1,167 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/triegs/triegs/internal/errs"
+)
+
+// headerVersion is the first byte of an encoded header.
+const headerVersion = 1
+
+// Header is what a checkpoint binds to its facts and terms: the epoch and
+// everything that must belong to the same epoch.
+type Header struct {
+	Epoch    uint64
+	Time     int64  // Logical time, ns.
+	LogIndex uint64 // Of the last log entry that is contained.
+	LastTerm uint64 // The highest term id ever given out, alive or not.
+
+	// Sequence numbers the checkpoints of a store from 1. Commit sets it.
+	Sequence uint64
+
+	StoreID  [16]byte
+	Timeline [16]byte // Changes when a backup is restored.
+
+	Relations []Relation
+	Queries   []Query
+	Sources   []Source
+
+	Digest [2]uint64 // Of all facts, as the log records it.
+	Flags  uint64    // Options that must be the same when it is loaded.
+}
+
+// Relation is one relation with what loading it must give. Its id is its place.
+type Relation struct {
+	Name   string
+	Arity  int
+	Facts  int64
+	Digest [2]uint64
+}
+
+// Query is one registered query.
+type Query struct {
+	Name, Text    string
+	Set, Distinct bool
+	Epoch         uint64 // Of its registration.
+	Plan          uint64 // Fingerprint of the plan that was in use.
+}
+
+// Source is the position of one event source.
+type Source struct {
+	Name, Incarnation string
+	Next, Skipped     uint64
+}
+
+// AppendTo appends the encoding of h to dst.
+func (h *Header) AppendTo(dst []byte) []byte {
+	start := len(dst)
+	dst = append(dst, headerVersion)
+	dst = binary.AppendUvarint(dst, h.Epoch)
+	dst = binary.AppendVarint(dst, h.Time)
+	for _, v := range []uint64{h.LogIndex, h.LastTerm, h.Sequence, h.Flags} {
+		dst = binary.AppendUvarint(dst, v)
+	}
+	dst = append(dst, h.StoreID[:]...)
+	dst = append(dst, h.Timeline[:]...)
+	dst = appendDigest(dst, h.Digest)
+	dst = binary.AppendUvarint(dst, uint64(len(h.Relations)))
+	for i := range h.Relations {
+		r := &h.Relations[i]
+		dst = appendText(dst, r.Name)
+		dst = binary.AppendUvarint(dst, uint64(r.Arity))
+		dst = binary.AppendUvarint(dst, uint64(r.Facts))
+		dst = appendDigest(dst, r.Digest)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(h.Queries)))
+	for i := range h.Queries {
+		q := &h.Queries[i]
+		var flags byte
+		if q.Set {
+			flags |= querySet
+		}
+		if q.Distinct {
+			flags |= queryDistinct
+		}
+		dst = append(appendText(appendText(dst, q.Name), q.Text), flags)
+		dst = binary.AppendUvarint(dst, q.Epoch)
+		dst = binary.LittleEndian.AppendUint64(dst, q.Plan)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(h.Sources)))
+	for i := range h.Sources {
+		s := &h.Sources[i]
+		dst = appendText(appendText(dst, s.Name), s.Incarnation)
+		dst = binary.AppendUvarint(dst, s.Next)
+		dst = binary.AppendUvarint(dst, s.Skipped)
+	}
+	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
+}
+
+// Flags of a query in an encoded header.
+const (
+	querySet      = 1
+	queryDistinct = 2
+)
+
+// DecodeHeader reads what AppendTo wrote, all of p and nothing else. Another
+// version is errs.ErrFormat, anything else that is not such a header
+// errs.ErrCorrupt. The header shares no memory with p.
+func DecodeHeader(p []byte) (Header, error) {
+	var h Header
+	if len(p) > 0 && p[0] != headerVersion {
+		return h, fmt.Errorf("checkpoint header: %w: version %d, this is %d", errs.ErrFormat, p[0], headerVersion)
+	}
+	d, err := checked(p, "checkpoint header")
+	if err != nil {
+		return h, err
+	}
+	d.byte()
+	h.Epoch = d.uvarint()
+	h.Time = d.varint()
+	for _, v := range []*uint64{&h.LogIndex, &h.LastTerm, &h.Sequence, &h.Flags} {
+		*v = d.uvarint()
+	}
+	copy(h.StoreID[:], d.take(16))
+	copy(h.Timeline[:], d.take(16))
+	h.Digest = d.digest()
+	h.Relations = many(d, (*decoder).relation)
+	h.Queries = many(d, (*decoder).query)
+	h.Sources = many(d, (*decoder).source)
+	if err := d.end(); err != nil {
+		return Header{}, err
+	}
+	return h, nil
+}
+
+func (d *decoder) relation() (r Relation) {
+	r.Name = d.text()
+	arity, facts := d.uvarint(), d.uvarint()
+	if arity > math.MaxInt32 || facts > math.MaxInt64 {
+		d.fail("number out of range")
+	}
+	r.Arity, r.Facts = int(arity), int64(facts)
+	r.Digest = d.digest()
+	return r
+}
+
+func (d *decoder) query() (q Query) {
+	q.Name, q.Text = d.text(), d.text()
+	flags := d.byte()
+	if flags&^(querySet|queryDistinct) != 0 {
+		d.fail("unknown flag of a query")
+	}
+	q.Set, q.Distinct = flags&querySet != 0, flags&queryDistinct != 0
+	q.Epoch = d.uvarint()
+	q.Plan = d.uint64()
+	return q
+}
+
+func (d *decoder) source() (s Source) {
+	s.Name, s.Incarnation = d.text(), d.text()
+	s.Next, s.Skipped = d.uvarint(), d.uvarint()
+	return s
+}

@@ -1,0 +1,151 @@
+package vault
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/triegs/triegs/internal/errs"
+)
+
+// glass is the file system that Pebble sees. For a reader it refuses every
+// change, takes no lock, and serves pinned files from handles of its own.
+type glass struct {
+	vfs.FS
+	readOnly bool
+
+	mu   sync.Mutex
+	pins map[string]vfs.File
+}
+
+// refuse is the answer to a change through a read-only vault.
+func refuse(op, name string) error {
+	return &fs.PathError{Op: op, Path: name, Err: errs.ErrReadOnly}
+}
+
+// Lock takes the kernel lock of a writer; readers need none.
+func (g *glass) Lock(name string) (io.Closer, error) {
+	if g.readOnly {
+		return io.NopCloser(nil), nil
+	}
+	c, err := g.FS.Lock(name)
+	if err != nil {
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %s: %w", errs.ErrLocked, name, err)
+	}
+	return c, nil
+}
+
+// Open serves a pinned file from the handle that holds it.
+func (g *glass) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	g.mu.Lock()
+	f := g.pins[name]
+	g.mu.Unlock()
+	if f != nil {
+		return pinned{f}, nil
+	}
+	return g.FS.Open(name, opts...)
+}
+
+// pin opens a file and keeps it open until unpin.
+func (g *glass) pin(name string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pins[name] != nil {
+		return nil
+	}
+	f, err := g.FS.Open(name)
+	if err != nil {
+		return err
+	}
+	if g.pins == nil {
+		g.pins = map[string]vfs.File{}
+	}
+	g.pins[name] = f
+	return nil
+}
+
+// unpin closes what pin opened.
+func (g *glass) unpin() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, f := range g.pins {
+		_ = f.Close()
+	}
+	g.pins = nil
+}
+
+// pinned is a view of a file that somebody else closes.
+type pinned struct{ vfs.File }
+
+// Close leaves the file open.
+func (pinned) Close() error { return nil }
+
+// Create, Link, Remove, RemoveAll, Rename, ReuseForWrite, OpenReadWrite and
+// MkdirAll are the changes that a reader must not make.
+
+func (g *glass) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if g.readOnly {
+		return nil, refuse("create", name)
+	}
+	return g.FS.Create(name, c)
+}
+
+func (g *glass) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	if g.readOnly {
+		return nil, refuse("open for writing", name)
+	}
+	return g.FS.OpenReadWrite(name, c, opts...)
+}
+
+func (g *glass) Link(from, to string) error {
+	if g.readOnly {
+		return refuse("link", to)
+	}
+	return g.FS.Link(from, to)
+}
+
+func (g *glass) Remove(name string) error {
+	if g.readOnly {
+		return refuse("remove", name)
+	}
+	return g.FS.Remove(name)
+}
+
+func (g *glass) RemoveAll(name string) error {
+	if g.readOnly {
+		return refuse("remove", name)
+	}
+	return g.FS.RemoveAll(name)
+}
+
+func (g *glass) Rename(from, to string) error {
+	if g.readOnly {
+		return refuse("rename", to)
+	}
+	return g.FS.Rename(from, to)
+}
+
+func (g *glass) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if g.readOnly {
+		return nil, refuse("rename", to)
+	}
+	return g.FS.ReuseForWrite(from, to, c)
+}
+
+func (g *glass) MkdirAll(dir string, perm os.FileMode) error {
+	if g.readOnly {
+		return refuse("create", dir)
+	}
+	return g.FS.MkdirAll(dir, perm)
+}
+
+// Unwrap gives the file system behind the glass.
+func (g *glass) Unwrap() vfs.FS { return g.FS }
