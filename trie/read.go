@@ -397,3 +397,33 @@ func (c *Cursor) Last() uint64 {
 
 // Unit reports whether all tuples of the current run have weight 1.
 func (c *Cursor) Unit() bool { return c.weights == 0 }
+
+// Count returns the number of tuples of a trie over k columns. Cost is linear in
+// its blocks, which is well below that of reading the tuples.
+func (s Space) Count(root uint64, k int) int {
+	switch {
+	case root == 0:
+		return 0
+	case k == 0 || !isBlock(root):
+		return 1
+	}
+	b := s.block(refOf(root))
+	n := countOf(b[0])
+	if kindOf(b[0]) == kindLeaf {
+		return n
+	}
+	if shiftOf(b) == 0 {
+		if k--; k == 0 {
+			return n
+		}
+	}
+	places := n
+	if wide(b[0]) {
+		places = fanout
+	}
+	total := 0
+	for _, child := range b[nodeHeader : nodeHeader+places] {
+		total += s.Count(child, k)
+	}
+	return total
+}

@@ -37,6 +37,9 @@ func (w *world) check(t *testing.T, what string, space Space, root uint64, model
 	if err != nil || n != int64(len(model)) {
 		t.Fatalf("%s: %d tuples, want %d (%v)", what, n, len(model), err)
 	}
+	if n := space.Count(root, w.k); n != len(model) {
+		t.Fatalf("%s: counted %d tuples, want %d", what, n, len(model))
+	}
 	var c Cursor
 	c.Seek(space, root, w.k, nil)
 	for c.Next() {

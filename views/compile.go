@@ -204,19 +204,34 @@ func (c *compiler) generalized(i int) {
 	c.s.fillGeneralized(c.q, n)
 }
 
-// fillInner loads the live tuples of an inner node from its relation.
+// fillInner loads the live tuples of an inner node from its relation. They come
+// in groups with the same partners in the first child, which is asked once for
+// each group.
 func (s *Store) fillInner(q *Query, n *node) {
-	x := n.wakes[0].index
+	first := &n.wakes[0]
+	x := first.index
 	space, root := s.at(x)
 	var c trie.Cursor
-	c.Seek(space, root, len(x.cols), n.wakes[0].lead)
+	c.Seek(space, root, len(x.cols), first.lead)
 	out := newRows(n.columns)
+	if len(first.lead) == 0 {
+		out = newRowsOf(n.columns, space, root, len(x.cols))
+	}
 	tuple := make([]uint64, len(x.cols))
+	group, begun, partners := make([]uint64, len(first.key)), false, false
 	for s.filling(&c) {
 		for i, col := range x.cols {
 			tuple[col] = c.Col(i)
 		}
-		if !s.alive(q, n, tuple, -1) {
+		for i, col := range first.key {
+			if group[i] != tuple[col] {
+				group[i], begun = tuple[col], false
+			}
+		}
+		if !begun {
+			begun, partners = true, s.hasGroup(&q.nodes[first.child], group)
+		}
+		if !partners || !s.alive(q, n, tuple, first.child) {
 			continue
 		}
 		for _, col := range n.order {

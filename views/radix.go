@@ -112,27 +112,32 @@ func (r *rows) count(passes []digitOf) [][]int {
 	return counts
 }
 
-// scatter moves each row to the place that its digit has next.
+// scatter moves each row to the place that its digit has next. Words are moved
+// one by one, since arrays behind pointers are moved by a call.
 func scatter(dst, src []uint64, stride int, d digitOf, at []int) {
 	switch stride {
 	case 2:
 		for i := 0; i+2 <= len(src); i += 2 {
-			place := &at[src[i]>>d.shift&d.mask]
-			*(*[2]uint64)(dst[*place:]) = *(*[2]uint64)(src[i:])
+			row := (*[2]uint64)(src[i:])
+			place := &at[row[0]>>d.shift&d.mask]
+			to := (*[2]uint64)(dst[*place:])
+			to[0], to[1] = row[0], row[1]
 			*place += 2
 		}
 	case 3:
 		for i := 0; i+3 <= len(src); i += 3 {
 			row := (*[3]uint64)(src[i:])
 			place := &at[row[d.col&1]>>d.shift&d.mask]
-			*(*[3]uint64)(dst[*place:]) = *row
+			to := (*[3]uint64)(dst[*place:])
+			to[0], to[1], to[2] = row[0], row[1], row[2]
 			*place += 3
 		}
 	case 4:
 		for i := 0; i+4 <= len(src); i += 4 {
 			row := (*[4]uint64)(src[i:])
 			place := &at[row[d.col&3]>>d.shift&d.mask]
-			*(*[4]uint64)(dst[*place:]) = *row
+			to := (*[4]uint64)(dst[*place:])
+			to[0], to[1], to[2], to[3] = row[0], row[1], row[2], row[3]
 			*place += 4
 		}
 	default:

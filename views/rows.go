@@ -16,6 +16,12 @@ type rows struct {
 
 func newRows(k int) *rows { return &rows{k: k} }
 
+// newRowsOf makes room for as many rows as a trie over the given number of
+// columns has tuples.
+func newRowsOf(k int, space trie.Space, root uint64, columns int) *rows {
+	return &rows{k: k, words: make([]uint64, 0, space.Count(root, columns)*(k+1))}
+}
+
 func (r *rows) Len() int { return len(r.words) / (r.k + 1) }
 
 func (r *rows) row(i int) []uint64 { return r.words[i*(r.k+1) : (i+1)*(r.k+1)] }
@@ -33,31 +39,32 @@ func (r *rows) sort() bool {
 
 // combine adds up the weights of equal rows, which stand side by side.
 func (r *rows) combine() bool {
-	n := 0
-	for i := range r.Len() {
-		row := r.row(i)
-		if n > 0 && slices.Equal(r.row(n - 1)[:r.k], row[:r.k]) {
-			sum, ok := semiring.Add(int64(r.row(n - 1)[r.k]), int64(row[r.k]))
-			if !ok {
-				return false
+	k, stride := r.k, r.k+1
+	n := stride // end of the rows that are done
+	for i := stride; i < len(r.words); i += stride {
+		row, last := r.words[i:i+stride], r.words[n-stride:n]
+		if !slices.Equal(row[:k], last[:k]) {
+			if n != i {
+				copy(r.words[n:], row)
 			}
-			r.row(n - 1)[r.k] = uint64(sum)
+			n += stride
 			continue
 		}
-		if n != i {
-			copy(r.row(n), row)
+		sum, ok := semiring.Add(int64(last[k]), int64(row[k]))
+		if !ok {
+			return false
 		}
-		n++
+		last[k] = uint64(sum)
 	}
-	r.words = r.words[:n*(r.k+1)]
+	r.words = r.words[:min(n, len(r.words))]
 	return true
 }
 
 // reorder builds a trie of the tuples of x in another order of their columns.
 func (s *Store) reorder(x *Index, to []int) uint64 {
 	k := len(x.cols)
-	out := newRows(k)
 	space, root := s.at(x)
+	out := newRowsOf(k, space, root, k)
 	perm := make([]int, k)
 	for i, col := range to {
 		perm[i] = slices.Index(x.cols, col)
