@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/triegs/triegs/internal/errs"
@@ -19,6 +20,7 @@ func init() {
 	children["read-only"] = readOnlyChild
 	children["write"] = writeChild
 	children["limit"] = limitChild
+	children["drop"] = dropChild
 }
 
 // holdChild opens the store for writing, says so, and on a line of input
@@ -117,4 +119,24 @@ func limitChild(dir string) error {
 		return fmt.Errorf("close after the failed write: %w, want ErrReadOnly", err)
 	}
 	return nil
+}
+
+// dropChild cuts the log where nothing may be removed any more, prints what that
+// gives, and goes on.
+func dropChild(dir string) error {
+	if err := dropRights(); err != nil {
+		return err
+	}
+	l, _, err := Open(context.Background(), dir, Options{})
+	if err != nil {
+		return err
+	}
+	logDir := filepath.Join(dir, logName)
+	if err := os.Chmod(logDir, 0o555); err != nil {
+		return err
+	}
+	n, _, err := l.DropThrough(context.Background(), l.Last())
+	goesOn := put(l, payload(l.Last()+1)) == nil && l.Err() == nil
+	fmt.Printf("permission: %v, segments %d, goes on: %v\n", errors.Is(err, os.ErrPermission), n, goesOn)
+	return errors.Join(l.Close(), os.Chmod(logDir, 0o755))
 }
