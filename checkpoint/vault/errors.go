@@ -67,12 +67,27 @@ func fromSystem(err error) bool {
 }
 
 // guard runs f and turns a panic into an error. Pebble panics on states that
-// it thinks impossible; with damaged files they are not.
+// it thinks impossible, which with damaged files they are not, and on a failed
+// sync of a directory.
 func guard(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: pebble panicked: %v", errs.ErrCorrupt, r)
+			err = panicked{reason(r)}
 		}
 	}()
 	return f()
+}
+
+// panicked is the error of a panic.
+type panicked struct{ error }
+
+// Unwrap gives what was panicked with.
+func (p panicked) Unwrap() error { return p.error }
+
+// reason makes an error of what Pebble panicked with.
+func reason(r any) error {
+	if err, ok := r.(error); ok && fromSystem(err) {
+		return fmt.Errorf("pebble panicked: %w", err)
+	}
+	return fmt.Errorf("%w: pebble panicked: %v", errs.ErrCorrupt, r)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -95,7 +96,25 @@ func (g *glass) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if g.readOnly {
 		return nil, refuse("create", name)
 	}
+	if err := g.settle(name); err != nil {
+		return nil, err
+	}
 	return g.FS.Create(name, c)
+}
+
+// settle syncs the directory before the name of a marker comes or goes. Pebble
+// makes a new manifest, makes its marker, removes the old marker, and then
+// syncs the directory once; a file system that does not keep the order of
+// names could keep the new marker and lose the manifest, or lose both markers.
+func (g *glass) settle(name string) error {
+	if !strings.HasPrefix(g.FS.PathBase(name), "marker.") {
+		return nil
+	}
+	d, err := g.FS.OpenDir(g.FS.PathDir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 func (g *glass) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
@@ -115,6 +134,9 @@ func (g *glass) Link(from, to string) error {
 func (g *glass) Remove(name string) error {
 	if g.readOnly {
 		return refuse("remove", name)
+	}
+	if err := g.settle(name); err != nil {
+		return err
 	}
 	return g.FS.Remove(name)
 }

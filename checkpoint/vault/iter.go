@@ -1,11 +1,7 @@
 package vault
 
 import (
-	"fmt"
-
 	"github.com/cockroachdb/pebble/v2"
-
-	"github.com/triegs/triegs/internal/errs"
 )
 
 // Iter walks keys in order over the state at the time it was made. It counts
@@ -43,7 +39,7 @@ func (i *Iter) move(step func() bool) (ok bool) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			i.err = fmt.Errorf("read %s: %w: pebble panicked: %v", i.v.dir, errs.ErrCorrupt, r)
+			i.err = explain("read", i.v.dir, reason(r))
 			ok = false
 		}
 	}()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,7 +135,7 @@ func (l logger) Fatalf(format string, args ...any) {
 // was complete does not. It reads names only, and changes nothing.
 //
 // A store of a later version, or files that are not ours where none is, are
-// errs.ErrFormat; tables without a store are errs.ErrCorrupt.
+// errs.ErrFormat; tables without a store, or half of one, are errs.ErrCorrupt.
 func Exists(fsys vfs.FS, dir string) (bool, error) {
 	if fsys == nil {
 		fsys = vfs.Default
@@ -154,7 +155,12 @@ func Exists(fsys vfs.FS, dir string) (bool, error) {
 		return false, fmt.Errorf("look at checkpoints in %s: %w: %w", dir, errs.ErrFormat, err)
 	case desc.FormatMajorVersion > Format:
 		return false, fmt.Errorf("checkpoints in %s: %w: version %d, this is %d", dir, errs.ErrFormat, desc.FormatMajorVersion, Format)
-	case desc.Exists:
+	}
+	// Pebble writes the marker of the format last, when the rest of a new store
+	// is durable. Before, a crash may leave the marker of a manifest without the
+	// manifest, which Pebble would not open.
+	complete := slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, formatMarker) })
+	if desc.Exists && complete {
 		return true, nil
 	}
 	for _, n := range names {
@@ -165,7 +171,27 @@ func Exists(fsys vfs.FS, dir string) (bool, error) {
 			return false, fmt.Errorf("%s: %w: not a file of a checkpoint store", fsys.PathJoin(dir, n), errs.ErrFormat)
 		}
 	}
+	if complete {
+		return false, fmt.Errorf("checkpoints in %s: %w: no manifest", dir, errs.ErrCorrupt)
+	}
 	return false, nil
+}
+
+// formatMarker begins the name of the file that says what format a store has.
+const formatMarker = "marker.format-version."
+
+// wipe removes what a crash in the middle of making a store has left.
+func wipe(fsys vfs.FS, dir string) error {
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, n := range names {
+		if err == nil && leftover(n) && n != "LOCK" {
+			err = fsys.Remove(fsys.PathJoin(dir, n))
+		}
+	}
+	return err
 }
 
 // leftover tells the names that a crash while a store is made may leave.

@@ -61,20 +61,30 @@ func Open(ctx context.Context, dir string, o Options) (*Vault, error) {
 		poison:   make(chan struct{}),
 	}
 	go v.work()
-	err := v.run(ctx, "open", func() error {
-		db, err := pebble.Open(dir, v.pebbleOptions())
-		if err != nil {
-			return explainOpen(dir, err)
-		}
-		v.mu.Lock()
-		v.mu.db = db
-		v.mu.Unlock()
-		return nil
-	})
+	err := v.run(ctx, "open", v.open)
 	if err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
 	return v, nil
+}
+
+// open opens Pebble.
+func (v *Vault) open() error {
+	exists, err := Exists(v.o.FS, v.dir)
+	if err == nil && !exists && !v.o.ReadOnly {
+		err = wipe(v.o.FS, v.dir)
+	}
+	if err != nil {
+		return explain("open checkpoints", v.dir, err)
+	}
+	db, err := pebble.Open(v.dir, v.pebbleOptions())
+	if err != nil {
+		return explainOpen(v.dir, err)
+	}
+	v.mu.Lock()
+	v.mu.db = db
+	v.mu.Unlock()
+	return nil
 }
 
 // work is the one goroutine that changes the store.
@@ -83,7 +93,12 @@ func (v *Vault) work() {
 	for {
 		select {
 		case c := <-v.calls:
-			c.done <- guard(c.f)
+			err := guard(c.f)
+			if p := (panicked{}); errors.As(err, &p) {
+				// Whatever locks it held are held for ever.
+				err = v.fail(explain("write checkpoints", v.dir, err))
+			}
+			c.done <- err
 			if c.last {
 				return
 			}
