@@ -332,6 +332,7 @@ func openUntil(t *testing.T, o Options, fresh func() string, ok func(dir string)
 			o.Step, at = crashAt(n)
 			l, _, err := Open(context.Background(), dir, o)
 			if err == nil {
+				l.step = func(string) error { return nil }
 				mustClose(t, l)
 				finished = true
 				break
@@ -345,6 +346,7 @@ func openUntil(t *testing.T, o Options, fresh func() string, ok func(dir string)
 			o.Step, _ = crashAt(m)
 			l, _, err = Open(context.Background(), dir, o)
 			if err == nil {
+				l.step = func(string) error { return nil }
 				mustClose(t, l)
 			} else if !errors.Is(err, errCrash) {
 				t.Fatalf("crash at steps %d, %d: %v", n, m, err)
