@@ -329,6 +329,35 @@ func TestDoneEarly(t *testing.T) {
 	}
 }
 
+// TestGone: an incremental capture tells that a record holds no fact any more,
+// one that is used again holds the new one, and a full capture is silent.
+func TestGone(t *testing.T) {
+	s, rel := newStore(1)
+	s.Track()
+	insert(t, s, rel, []uint64{5}, 0)
+	insert(t, s, rel, []uint64{6}, 0)
+	s.Commit()
+	s.Begin()
+	remove(t, s, rel, 5)
+	s.Commit()
+	c := s.Capture(true)
+	s.Begin()
+	insert(t, s, rel, []uint64{7}, 0)
+	s.Commit()
+	full, _ := c.Next(nil, 9)
+	c.Done(true)
+	if want := []byte{1, flagRelation | flagRecord | flagOne | flagSeq, 0, 2, 12, 2}; !slices.Equal(full, want) {
+		t.Fatalf("full: %v, want %v", full, want)
+	}
+	s.Begin()
+	remove(t, s, rel, 6)
+	s.Commit()
+	want := []byte{1, flagRelation | flagOne | flagSeq, 0, 14, 4, 0}
+	if got := capture(t, s, false, 9); len(got) != 1 || !slices.Equal(got[0], want) {
+		t.Fatalf("incremental: %v, want %v", got, want)
+	}
+}
+
 // sample is a store with everything that a chunk can say, and its one chunk.
 func sample(t testing.TB) (state, []byte) {
 	s := NewStore()

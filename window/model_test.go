@@ -305,13 +305,23 @@ func (s *Store) verify() error {
 
 // verify counts the records and the words of a slab again.
 func (s *slab) verify() error {
-	live, words, room := 0, 0, map[int32]bool{}
+	live, words, room, empty := 0, 0, map[int32]bool{}, 0
 	for p := s.avail; p >= 0; p = s.info[p].next {
 		room[p] = true
 	}
 	for p, in := range s.info {
 		live += int(in.used)
 		words += len(s.pages[p])
+		free := int32(0)
+		for slot := in.free; slot != 0; slot = int32(s.pages[p][int(slot-1)*s.width]) {
+			free++
+		}
+		if in.used+free != in.fresh {
+			return fmt.Errorf("page %d: %+v, %d free", p, in, free)
+		}
+		if in.used == 0 && !room[int32(p)] {
+			empty++
+		}
 		full := in.free == 0 && in.fresh == 1<<s.shift
 		if has := in.used > 0 && !full; room[int32(p)] && in.used > 0 != has || has && !room[int32(p)] {
 			return fmt.Errorf("page %d: %+v, in list: %v", p, in, room[int32(p)])
@@ -319,6 +329,9 @@ func (s *slab) verify() error {
 	}
 	if live != s.live || words != s.words {
 		return fmt.Errorf("slab: %d records, %d words; want %d, %d", s.live, s.words, live, words)
+	}
+	if empty != len(s.spare)+len(s.holes) {
+		return fmt.Errorf("slab: %d pages without records, %d spare, %d holes", empty, len(s.spare), len(s.holes))
 	}
 	return nil
 }
