@@ -17,7 +17,7 @@ const (
 	// TermBytesMax is the greatest number of bytes of text in a term, that of
 	// its language tag or datatype included: 64 MiB.
 	TermBytesMax = 64 << 20
-	// TermsMax is the greatest number of terms.
+	// TermsMax is the greatest number of terms held at a time.
 	TermsMax = 1<<32 - 1
 )
 
@@ -37,23 +37,39 @@ func Check(t term.Term) error {
 // scratchBytes is room for the stored form of nearly all terms.
 const scratchBytes = 256
 
-// Dict is a dictionary. Intern and Truncate are for the one writer; all other
-// methods may be called from any goroutine at any time.
+// Dict is a dictionary. Find, Term, AppendBinary, Hash, Each, Len, Live, Bytes
+// and Err may be called from any goroutine at any time; all other methods are
+// for the one writer.
 type Dict struct {
-	entries entries
-	slabs   slabs
-	table   atomic.Pointer[table]
-	ints    smallInts
-	n       atomic.Uint64 // ids handed out
+	state atomic.Pointer[state]
+	ints  smallInts
+	n     atomic.Uint64 // the last id handed out
+	gone  atomic.Uint64 // ids up to n that no term has
+	pages atomic.Int64  // bytes of the directory
+	err   atomic.Pointer[error]
 
 	seed     maphash.Seed
 	a, b     uint64 // secrets drawn from the seed, for short terms
 	constant bool   // every hash is the same
 
-	used    int         // slots in use; the writer's
-	scratch [16]pending // the writer's
-	sink    uint64      // keeps the loads of prefetch
+	// The rest is the writer's.
+	slabs   slabs
+	tail    tail
+	used    int    // slots in use
+	built   uint64 // the last id when the table was made
+	phase   phase
+	loading bool      // terms are being restored
+	renewed []renewal // by newer id, ascending
+	spare   struct {  // for restoring
+		page  *entryPage
+		chunk *denseChunk
+	}
+	scratch [16]pending
+	sink    uint64 // keeps the loads of prefetch
 }
+
+// renewal says that a term has come again under a newer id.
+type renewal struct{ newer, older uint64 }
 
 // New returns an empty dictionary.
 func New() *Dict {
@@ -61,7 +77,8 @@ func New() *Dict {
 	// depends on it.
 	d := &Dict{seed: maphash.MakeSeed()}
 	d.a, d.b = maphash.String(d.seed, "a"), maphash.String(d.seed, "b")
-	d.table.Store(&table{slots: make([]uint64, slotsMin)})
+	d.state.Store(&state{slots: make([]uint64, slotsMin)})
+	d.slabs.tail = -1
 	return d
 }
 
@@ -74,8 +91,15 @@ func NewColliding() *Dict {
 	return d
 }
 
-// Len is the number of ids handed out: they are 1 to Len.
+// Len is the last id handed out.
 func (d *Dict) Len() uint64 { return d.n.Load() }
+
+// Live is the number of terms held: those with an id up to Len that have not
+// been swept.
+func (d *Dict) Live() uint64 {
+	gone := d.gone.Load() // first, so that the difference is never negative
+	return d.n.Load() - gone
+}
 
 // key is the stored form of a term on its way to the table.
 type key struct {
@@ -89,22 +113,31 @@ type key struct {
 // up to 16 bytes. So a short form is where its entry has it, and is not copied.
 func (d *Dict) key(framed []byte) (k key) {
 	k.bytes = framed[1:]
-	var x uint64
 	if k.short = len(k.bytes) <= shortMax; k.short {
 		framed[0] = byte(len(k.bytes))
 		words := framed[:16]
 		k.w0, k.w1 = binary.LittleEndian.Uint64(words), binary.LittleEndian.Uint64(words[8:])
-		hi, lo := bits.Mul64(k.w0^d.a, k.w1^d.b)
-		hi, lo = bits.Mul64(hi^lo^d.b, d.a|1)
-		x = hi ^ lo
+		k.hash = d.shortHash(k.w0, k.w1)
 	} else {
-		k.w0 = longWord(len(k.bytes))
-		x = maphash.Bytes(d.seed, k.bytes)
-	}
-	if k.hash = uint32(x >> 32); d.constant {
-		k.hash = 0
+		k.hash = d.fold(maphash.Bytes(d.seed, k.bytes))
+		k.w0 = longWord(len(k.bytes), k.hash)
 	}
 	return k
+}
+
+// shortHash is the hash of a short form, from the words of its entry.
+func (d *Dict) shortHash(w0, w1 uint64) uint32 {
+	hi, lo := bits.Mul64(w0^d.a, w1^d.b)
+	hi, lo = bits.Mul64(hi^lo^d.b, d.a|1)
+	return d.fold(hi ^ lo)
+}
+
+// fold makes the hash of a slot, which is never 0.
+func (d *Dict) fold(x uint64) uint32 {
+	if d.constant {
+		return 1
+	}
+	return max(uint32(x>>32), 1)
 }
 
 // frame makes the form of a term as key wants it, in buf if that has room.
@@ -113,19 +146,38 @@ func frame(buf *[scratchBytes]byte, t term.Term) []byte {
 	return term.AppendBinary(buf[:1], t)
 }
 
+// verdict is what a comparison has come to.
+type verdict uint8
+
+const (
+	no verdict = iota
+	yes
+	unreadable // the term of an id could not be read, and nothing else is the term
+)
+
 // find looks for a term among the ids up to limit. It reads the table and, for
 // each slot with the same 32 bits of hash, one entry.
-func (d *Dict) find(k *key, limit uint64) (id uint64, ok bool) {
-	slots := d.table.Load().slots
+func (d *Dict) find(st *state, k *key, limit uint64) (id uint64, v verdict) {
+	if st.old != nil {
+		return d.findInEras(st, k, limit)
+	}
+	slots, number := st.slots, st.top.number<<eraShift
 	for i := home(k.hash, len(slots)); ; {
 		slot := atomic.LoadUint64(&slots[i])
 		if slot == 0 {
-			return 0, false
+			return 0, v
 		}
-		if id = slot & idMask; uint32(slot>>hashShift) == k.hash && id <= limit {
-			e := d.entries.at(id)
-			if e.word(0) == k.w0 && (k.short && e.word(1) == k.w1 || !k.short && bytes.Equal(d.slabs.form(e), k.bytes)) {
-				return id, true
+		if id = number | slot&idMask; uint32(slot>>hashShift) == k.hash && id <= limit {
+			if e := st.at(id); e != nil && e.word(0) == k.w0 {
+				if k.short {
+					if e.word(1) == k.w1 {
+						return id, yes
+					}
+				} else if is := d.same(st, id, e, k); is == yes {
+					return id, yes
+				} else if is == unreadable {
+					v = unreadable
+				}
 			}
 		}
 		if i++; i == len(slots) {
@@ -134,8 +186,73 @@ func (d *Dict) find(k *key, limit uint64) (id uint64, ok bool) {
 	}
 }
 
+// findInEras is find where ids of several eras are held, so that a slot may
+// stand for any of them. Two ids of a term have one slot, that of the newer
+// one; but the slot of another term may lead to the older one, so that all
+// slots must be tried where there are such terms.
+func (d *Dict) findInEras(st *state, k *key, limit uint64) (found uint64, v verdict) {
+	for i := home(k.hash, len(st.slots)); ; {
+		slot := atomic.LoadUint64(&st.slots[i])
+		if slot == 0 {
+			return found, v
+		}
+		if uint32(slot>>hashShift) == k.hash {
+			id, is := d.inEras(st, k, slot, found, limit)
+			if is == yes {
+				if found, v = id, yes; !st.renewed {
+					return found, v
+				}
+			} else if is == unreadable && v == no {
+				v = unreadable
+			}
+		}
+		if i++; i == len(st.slots) {
+			i = 0
+		}
+	}
+}
+
+// inEras returns the last id above from and up to limit that a slot can stand
+// for and that has the term.
+func (d *Dict) inEras(st *state, k *key, slot, from, limit uint64) (found uint64, v verdict) {
+	for number := range st.eras {
+		id := number<<eraShift | slot&idMask
+		if id <= from || id > limit {
+			continue
+		}
+		e := st.at(id)
+		if e == nil || e.word(0) != k.w0 {
+			continue
+		}
+		is := no
+		if !k.short {
+			is = d.same(st, id, e, k)
+		} else if e.word(1) == k.w1 {
+			is = yes
+		}
+		if is == yes {
+			return id, yes
+		}
+		v = max(v, is)
+	}
+	return 0, v
+}
+
+// same compares a long form with that of an entry whose first word is the same.
+func (d *Dict) same(st *state, id uint64, e *entry, k *key) verdict {
+	form, ok := d.formOf(st, id, e)
+	switch {
+	case !ok:
+		return unreadable
+	case bytes.Equal(form, k.bytes):
+		return yes
+	}
+	return no
+}
+
 // Find returns the id of a term if it is at most limit. It takes no lock and
-// allocates nothing for terms of up to 240 bytes.
+// allocates nothing for terms of up to 240 bytes whose text is in memory. Where
+// the text of a candidate cannot be read the answer is false, and Err tells.
 func (d *Dict) Find(t term.Term, limit uint64) (id uint64, ok bool) {
 	if i, is := t.AsInt(); is && uint64(i) < intsMax {
 		id = d.ints.find(uint64(i))
@@ -149,12 +266,15 @@ func (d *Dict) Find(t term.Term, limit uint64) (id uint64, ok bool) {
 	}
 	var buf [scratchBytes]byte
 	k := d.key(frame(&buf, t))
-	return d.find(&k, limit)
+	id, v := d.find(d.state.Load(), &k, limit)
+	return id, v == yes
 }
 
 // Intern returns the id of a term, the next one if it is new. The id is 0 if
-// the term is refused: Check refuses it, or TermsMax terms are there already.
-// A term that is there costs no allocation.
+// the term is refused: Check refuses it, TermsMax terms are there already, or it
+// cannot be told whether it is there, since the text of the one candidate cannot
+// be read; Err tells. A term that is there costs no allocation. While marks are
+// kept the id is marked.
 func (d *Dict) Intern(t term.Term) (id uint64) {
 	s := &d.scratch[0]
 	if s.prepare(d, t); s.small {
@@ -215,7 +335,8 @@ func (d *Dict) prefetch(terms []term.Term) {
 	for i, t := range terms {
 		pend[i].prepare(d, t)
 	}
-	slots, sum := d.table.Load().slots, uint64(0)
+	st, sum := d.state.Load(), uint64(0)
+	slots, number := st.slots, st.top.number<<eraShift
 	for i := range pend {
 		if s := &pend[i]; s.small {
 			sum += d.ints.find(s.n)
@@ -228,26 +349,41 @@ func (d *Dict) prefetch(terms []term.Term) {
 		if s.small {
 			continue
 		}
-		if slot := slots[home(s.hash, len(slots))]; slot != 0 && uint32(slot>>hashShift) == s.hash {
-			sum += uint64(d.entries.at(slot & idMask)[0])
+		if slot := slots[home(s.hash, len(slots))]; uint32(slot>>hashShift) == s.hash {
+			if e := st.at(number | slot&idMask); e != nil {
+				sum += uint64(e[0])
+			}
 		}
 	}
 	d.sink = sum
 }
 
+// next returns the id after the last one, 0 if there is none to give.
+func (d *Dict) next() uint64 {
+	if d.Live() >= TermsMax {
+		return 0
+	}
+	if d.loading {
+		d.endLoading()
+	}
+	return d.n.Load() + 1
+}
+
 // internInt interns an integer of the array.
 func (d *Dict) internInt(s *pending, t term.Term) (id uint64) {
 	if id = d.ints.find(s.n); id != 0 {
+		if d.phase != idle {
+			d.mark(id)
+		}
 		return id
 	}
-	if id = d.n.Load() + 1; id > TermsMax {
-		return 0
+	if id = d.next(); id != 0 {
+		s.framed = frame(&s.buf, t)
+		s.key = d.key(s.framed)
+		d.store(id, s)
+		d.ints.set(s.n, id)
+		d.n.Store(id)
 	}
-	s.framed = frame(&s.buf, t)
-	s.key = d.key(s.framed)
-	d.store(id, s)
-	d.ints.set(s.n, id)
-	d.n.Store(id)
 	return id
 }
 
@@ -256,20 +392,30 @@ func (d *Dict) intern(s *pending, t term.Term) (id uint64) {
 	if t.IsZero() || t.Size() > TermBytesMax {
 		return 0
 	}
-	n := d.n.Load()
-	id, ok := d.find(&s.key, n)
-	if !ok {
-		if id = n + 1; id > TermsMax {
-			return 0
+	id, v := d.find(d.state.Load(), &s.key, d.n.Load())
+	switch {
+	case v == yes:
+		if d.phase != idle {
+			d.mark(id)
 		}
-		d.store(id, s)
-		d.index(id, s.hash)
-		d.n.Store(id)
+	case v == unreadable:
+		id = 0
+	default:
+		if id = d.next(); id != 0 {
+			d.store(id, s)
+			d.index(id, s.hash)
+			d.n.Store(id)
+		}
 	}
+	s.release()
+	return id
+}
+
+// release lets go of the memory of a large term.
+func (s *pending) release() {
 	if len(s.framed) > scratchBytes {
 		s.framed, s.bytes = nil, nil
 	}
-	return id
 }
 
 // store writes the entry of a new id, and its bytes if they are long. The byte
@@ -277,57 +423,36 @@ func (d *Dict) intern(s *pending, t term.Term) (id uint64) {
 func (d *Dict) store(id uint64, k *pending) {
 	k.framed[0] = tagA
 	a, b := laneA(k.framed), laneB(k.bytes)
-	if !k.short {
-		k.w1 = d.slabs.add(k.bytes)
+	if !k.short && id > d.state.Load().through {
+		k.w1 = d.addForm(id, k.bytes)
 	}
-	e := d.entries.add(id)
-	for i, w := range [...]uint64{k.w0, k.w1, a, b} {
+	d.write(id, k.w0, k.w1, a, b)
+}
+
+func (d *Dict) write(id uint64, words ...uint64) {
+	e := d.add(id)
+	for i, w := range words {
 		e.set(i, w)
 	}
 }
 
 // index puts a new id into the table.
 func (d *Dict) index(id uint64, hash uint32) {
-	t := d.table.Load()
-	if d.used*4 >= len(t.slots)*3 {
-		t = t.resized(len(t.slots)+len(t.slots)/2, id-1)
-		d.table.Store(t)
+	slots := d.state.Load().slots
+	if d.used*4 >= len(slots)*3 {
+		slots = d.resize(len(slots)+len(slots)/2, id-1)
 	}
-	put(t.slots, hash, id)
+	put(slots, slotOf(hash, id))
 	d.used++
 }
 
-// Truncate takes the ids above n back, which the writer has interned for a
-// batch that was refused in the end: no reader's limit has reached them, and
-// nobody keeps one. The next new term gets id n + 1 again.
-func (d *Dict) Truncate(n uint64) {
-	t := d.table.Load()
-	last := d.n.Load()
-	if last <= n {
-		return
-	}
-	for id := last; id > n; id-- {
-		buf := &d.scratch[0].buf
-		clear(buf[:16])
-		k := d.key(append(buf[:1], d.form(id)...))
-		if i, ok := smallInt(k.bytes); ok {
-			d.ints.set(i, 0)
-		} else {
-			d.used--
-			if n >= t.built {
-				t.remove(k.hash, id)
-			}
-		}
-		if !k.short {
-			d.slabs.drop(d.entries.at(id).word(1))
-		}
-	}
-	if n < t.built {
-		// The table has grown since, which has mixed the order of its slots.
-		d.table.Store(t.resized(len(t.slots), n))
-	}
-	d.entries.truncate(n)
-	d.n.Store(n)
+// resize replaces the table.
+func (d *Dict) resize(n int, built uint64) []uint64 {
+	st := *d.state.Load()
+	st.slots, d.used = resized(st.slots, n, nil)
+	d.built = built
+	d.state.Store(&st)
+	return st.slots
 }
 
 // smallInt reads back the integer of a form that the array of small ones holds.
@@ -339,36 +464,62 @@ func smallInt(form []byte) (i uint64, ok bool) {
 	return uint64(v), uint64(v) < intsMax
 }
 
-// form returns the stored form of the term of an id, the dictionary's own
-// memory.
-func (d *Dict) form(id uint64) []byte {
-	e := d.entries.at(id)
-	if form, ok := e.short(); ok {
-		return form
+// formOf returns the stored form of the term of an entry, in memory that nobody
+// writes to. It fails only for a form that is not in memory; Err tells why.
+func (d *Dict) formOf(st *state, id uint64, e *entry) (form []byte, ok bool) {
+	if form, ok = e.short(); ok {
+		return form, true
 	}
-	return d.slabs.form(e)
+	if id > st.through {
+		return st.slabForm(e), true
+	}
+	return d.read(st, id, e)
 }
 
-// Term returns the term of an id, which is at least 1 and at most a limit from a
-// published root vector. It allocates the text of the term and nothing else.
+// form is formOf of an id.
+func (d *Dict) form(id uint64) (form []byte, ok bool) {
+	st := d.state.Load()
+	e := st.at(id)
+	if e == nil {
+		return nil, false
+	}
+	return d.formOf(st, id, e)
+}
+
+// Term returns the term of an id that is held: at most a limit from a published
+// root vector, and reachable from it. It allocates the text of the term and
+// nothing else. The absent term is the answer for an id that is not held, and
+// where the text cannot be read; Err tells.
 func (d *Dict) Term(id uint64) term.Term {
+	form, ok := d.form(id)
+	if !ok || len(form) == 0 {
+		return term.Term{}
+	}
 	// These are bytes that AppendBinary has written, so decoding cannot fail.
-	t, _, _ := term.DecodeBinary(d.form(id))
+	t, _, _ := term.DecodeBinary(form)
 	return t
 }
 
 // AppendBinary appends the stored form of the term of an id, as AppendBinary of
-// package term does, without making the term. Ids are those of Term.
-func (d *Dict) AppendBinary(dst []byte, id uint64) []byte { return append(dst, d.form(id)...) }
+// package term does, without making the term. Ids and failures are those of
+// Term; nothing is appended then.
+func (d *Dict) AppendBinary(dst []byte, id uint64) []byte {
+	form, _ := d.form(id)
+	return append(dst, form...)
+}
 
 // Hash returns the two content hashes of the term of an id, which depend on
-// nothing but the term. Ids are those of Term.
+// nothing but the term. Ids are those of Term; of others the hashes are 0.
 func (d *Dict) Hash(id uint64) (a, b uint64) {
-	e := d.entries.at(id)
+	e := d.state.Load().at(id)
+	if e == nil {
+		return 0, 0
+	}
 	return e.word(2), e.word(3)
 }
 
-// Bytes is the memory that the dictionary holds.
+// Bytes is the memory that the dictionary holds, that of the cache included.
 func (d *Dict) Bytes() int64 {
-	return d.entries.bytes.Load() + d.slabs.bytes.Load() + d.ints.bytes.Load() + int64(len(d.table.Load().slots))*8
+	st := d.state.Load()
+	return d.pages.Load() + d.slabs.bytes.Load() + d.ints.bytes.Load() + int64(len(st.slots))*8 + st.store.bytes()
 }

@@ -59,13 +59,13 @@ func check(t *testing.T, d *Dict, want []term.Term) {
 		}
 	}
 	used := 0
-	for _, slot := range d.table.Load().slots {
+	for _, slot := range d.state.Load().slots {
 		if slot != 0 {
 			used++
 		}
 	}
-	if used != d.used || d.used*4 > len(d.table.Load().slots)*3+3 {
-		t.Fatalf("%d slots of %d in use, counted %d", used, len(d.table.Load().slots), d.used)
+	if used != d.used || d.used*4 > len(d.state.Load().slots)*3+3 {
+		t.Fatalf("%d slots of %d in use, counted %d", used, len(d.state.Load().slots), d.used)
 	}
 }
 
@@ -236,11 +236,8 @@ func TestInternAllRefuses(t *testing.T) {
 			for i := range 20 {
 				terms = append(terms, term.String(fmt.Sprint(i)))
 			}
-			d.entries.pages.list.Store(new(make([]*entryPage, tc.terms>>pageShift)))
-			d.n.Store(tc.terms)
-			if tc.terms > 0 {
-				d.entries.pages.append(new(entryPage))
-			}
+			d.SetLen(tc.terms)
+			d.gone.Store(0)
 			ids := make([]uint64, 21)
 			if n := d.InternAll(ids, append(terms, tc.bad)); n != tc.want || d.Len() != tc.terms+uint64(n) {
 				t.Fatalf("%d interned, %d ids", n, d.Len())
@@ -319,7 +316,7 @@ func TestModel(t *testing.T) {
 		check(t, d, terms)
 		d.Truncate(0)
 		check(t, d, nil)
-		if got, want := d.entries.bytes.Load()+d.slabs.bytes.Load(), int64(0); got != want {
+		if got, want := d.pages.Load()+d.slabs.bytes.Load(), int64(0); got != want {
 			t.Fatalf("an emptied dictionary holds %d bytes of terms", got)
 		}
 	}
