@@ -37,7 +37,7 @@ func Check(t term.Term) error {
 // scratchBytes is room for the stored form of nearly all terms.
 const scratchBytes = 256
 
-// Dict is a dictionary. Find, Term, AppendBinary, Hash, Each, Len, Live, Bytes
+// Dict is a dictionary. Find, Term, AppendBinary, Has, Hash, Each, Len, Live, Bytes
 // and Err may be called from any goroutine at any time; all other methods are
 // for the one writer.
 type Dict struct {
@@ -506,6 +506,12 @@ func (d *Dict) Term(id uint64) term.Term {
 func (d *Dict) AppendBinary(dst []byte, id uint64) []byte {
 	form, _ := d.form(id)
 	return append(dst, form...)
+}
+
+// Has reports whether a term has the id, which is at most Len.
+func (d *Dict) Has(id uint64) bool {
+	e := d.state.Load().at(id)
+	return e != nil && e.held()
 }
 
 // Hash returns the two content hashes of the term of an id, which depend on
