@@ -358,6 +358,38 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// TestRestoreHoles: a page without facts comes back as one without memory, and
+// is used again before the directory grows.
+func TestRestoreHoles(t *testing.T) {
+	s, rel := newStore(1)
+	s.Track()
+	page := uint64(1) << s.rels[rel].facts.shift
+	for i := range 3 * page {
+		insert(t, s, rel, []uint64{i}, 0)
+	}
+	s.Commit()
+	s.Begin()
+	for i := page; i < 2*page; i++ {
+		remove(t, s, rel, i)
+	}
+	s.Commit()
+	want := stateOf(s)
+	twin := restoreChain(t, want.arity, [][][]byte{capture(t, s, true, 1000)}, want.sequence)
+	want.compare(t, twin)
+	facts := &twin.rels[rel].facts
+	if len(facts.pages) != 3 || facts.pages[1] != nil {
+		t.Fatalf("%d pages, %d words in the middle one", len(facts.pages), len(facts.pages[1]))
+	}
+	twin.Begin()
+	for i := range page {
+		insert(t, twin, rel, []uint64{10*page + i}, 0)
+	}
+	twin.Commit()
+	if err := twin.verify(); err != nil || len(facts.pages) != 3 {
+		t.Fatalf("%d pages, error %v", len(facts.pages), err)
+	}
+}
+
 // sample is a store with everything that a chunk can say, and its one chunk.
 func sample(t testing.TB) (state, []byte) {
 	s := NewStore()
