@@ -14,10 +14,11 @@
 //
 // # Directory
 //
-//	STORE   identity: store id, format version, option flags; written once
-//	LOCK    kernel lock; holds the process id of the writer
-//	ACKED   note: the highest index known to be on stable storage
-//	log/    segments, each named by the index of its first entry
+//	STORE    identity: store id, log id, timeline, format version, flags
+//	LOCK     kernel lock; holds the process id of the writer
+//	ACKED    note: the highest index known to be on stable storage
+//	RELAXED  marker: entries may have been acknowledged before they were durable
+//	log/     segments, each named by the index of its first entry
 //
 // docs/format/log.md draws the bytes.
 //
@@ -34,7 +35,15 @@
 //     through the same handle: what the page cache holds then proves nothing.
 //   - Open keeps everything that was acknowledged or refuses. It cuts the log
 //     at the first bad frame of the last segment only when neither a later
-//     frame, nor the note, nor Options.Covered says that the entry there was
-//     acknowledged.
+//     frame, nor the note, nor Options.Cover says that the entry there was
+//     acknowledged; where only Cover does, it leaves the segment as it is and
+//     begins a new one behind what is covered.
+//   - What a checkpoint covers matters to nobody: a segment without an entry
+//     behind it is not read, and may be in any state. It is removed as a whole,
+//     oldest first, and never the last one.
+//   - Two states of a store that somebody may have told apart by their epochs
+//     are never on one timeline. In the relaxed modes the marker is durable
+//     before the first entry; whoever finds it draws a new timeline.
+//   - A directory with a STORE is a whole store: Create writes that file last.
 //   - A read-only log creates, changes and removes nothing.
 package wal
