@@ -21,6 +21,9 @@ type Header struct {
 	LogIndex uint64 // Of the last log entry that is contained.
 	LastTerm uint64 // The highest term id ever given out, alive or not.
 
+	// Contributions is the number that the next contribution gets.
+	Contributions uint64
+
 	// Sequence numbers the checkpoints of a store from 1. Commit sets it.
 	Sequence uint64
 
@@ -63,7 +66,7 @@ func (h *Header) AppendTo(dst []byte) []byte {
 	dst = append(dst, headerVersion)
 	dst = binary.AppendUvarint(dst, h.Epoch)
 	dst = binary.AppendVarint(dst, h.Time)
-	for _, v := range []uint64{h.LogIndex, h.LastTerm, h.Sequence, h.Flags} {
+	for _, v := range []uint64{h.LogIndex, h.LastTerm, h.Contributions, h.Sequence, h.Flags} {
 		dst = binary.AppendUvarint(dst, v)
 	}
 	dst = append(dst, h.StoreID[:]...)
@@ -122,7 +125,7 @@ func DecodeHeader(p []byte) (Header, error) {
 	d.byte()
 	h.Epoch = d.uvarint()
 	h.Time = d.varint()
-	for _, v := range []*uint64{&h.LogIndex, &h.LastTerm, &h.Sequence, &h.Flags} {
+	for _, v := range []*uint64{&h.LogIndex, &h.LastTerm, &h.Contributions, &h.Sequence, &h.Flags} {
 		*v = d.uvarint()
 	}
 	copy(h.StoreID[:], d.take(16))

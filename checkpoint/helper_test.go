@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -154,3 +155,26 @@ func mustWrite(t *testing.T, s *Store, m model, seed uint64, nfacts, chunk, nter
 
 // inMemory is options for a store in memory.
 func inMemory() Options { return Options{FS: vfs.NewMem(), StoreID: storeID} }
+
+func mustRead(t *testing.T, path string) []byte {
+	t.Helper()
+	p, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func mustWriteFile(t *testing.T, path string, p []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, p, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustRemove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}

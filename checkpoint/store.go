@@ -215,6 +215,15 @@ func (s *Store) look(ctx context.Context, pin func([]element) []element) (*vault
 	}
 }
 
+// lookOver gives the state of the directory.
+func (s *Store) lookOver(ctx context.Context) ([]element, error) {
+	v, list, err := s.look(ctx, func([]element) []element { return nil })
+	if err == nil && v != nil {
+		err = v.Close()
+	}
+	return list, err
+}
+
 // names lists the directory, to see whether it changes.
 func (s *Store) names() []string {
 	names, err := s.o.FS.List(s.dir)

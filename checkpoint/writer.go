@@ -131,8 +131,7 @@ func (s *Store) stopWriting() {
 }
 
 // mend puts away a vault that can do nothing any more, and looks again after a
-// commit whose outcome is unknown. A vault that does not close keeps the lock
-// of the directory: its error is what every later attempt gives.
+// commit whose outcome is unknown.
 func (s *Store) mend(ctx context.Context) error {
 	s.mu.Lock()
 	v, stale := s.mu.kept, s.mu.stale
@@ -143,21 +142,14 @@ func (s *Store) mend(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	if v != nil {
-		cause := v.Err()
-		if err := v.Close(); err != nil {
-			s.mu.Lock()
-			s.mu.stuck = cause
-			s.mu.Unlock()
-			return fmt.Errorf("checkpoint in %s: %w", s.dir, cause)
+		if err := s.unlessStuck(v.Close()); err != nil {
+			return err
 		}
 	}
 	if !stale {
 		return nil
 	}
-	found, list, err := s.look(ctx, func([]element) []element { return nil })
-	if err == nil && found != nil {
-		err = found.Close()
-	}
+	list, err := s.lookOver(ctx)
 	if err != nil {
 		return err
 	}
@@ -524,7 +516,7 @@ func (s *Store) letIn(ctx context.Context, paths []string, excise *vault.Span, a
 	err = v.Ingest(ctx, paths, excise)
 	var list []element
 	if err == nil {
-		list, err = s.survey(v)
+		list, err = s.lookOver(ctx)
 		if err == nil && !arrived(list) {
 			err = fmt.Errorf("checkpoint in %s: not there after it was let in", s.dir)
 		}
@@ -543,19 +535,21 @@ func (s *Store) letIn(ctx context.Context, paths []string, excise *vault.Span, a
 	}
 	s.mu.Unlock()
 	if shut {
-		s.putAway(v)
+		_ = s.unlessStuck(v.Close())
 	}
 	return err
 }
 
-// putAway closes a vault that nobody needs. If it does not close, nothing can
-// be written any more.
-func (s *Store) putAway(v *vault.Vault) {
-	if err := v.Close(); err != nil && v.Err() != nil {
-		s.mu.Lock()
-		s.mu.stuck = err
-		s.mu.Unlock()
+// unlessStuck drops an error of Close, unless it means that this process cannot
+// write here any more: then it is what every later attempt gives.
+func (s *Store) unlessStuck(err error) error {
+	if !errors.Is(err, vault.ErrStuck) {
+		return nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.stuck = err
+	return fmt.Errorf("checkpoint in %s: %w", s.dir, err)
 }
 
 // writeVault gives the vault for writing: the one that is kept, or a new one.
@@ -568,6 +562,7 @@ func (s *Store) writeVault(ctx context.Context) (*vault.Vault, error) {
 	}
 	v, err := vault.Open(ctx, s.dir, s.vaultOptions(false))
 	if err != nil {
+		_ = s.unlessStuck(err)
 		return nil, err
 	}
 	s.mu.Lock()

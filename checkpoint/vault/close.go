@@ -8,10 +8,14 @@ import (
 	"github.com/triegs/triegs/internal/errs"
 )
 
+// ErrStuck marks errors after which this process cannot open the directory for
+// writing again: a call of Pebble never came back, and may still change it.
+var ErrStuck = errors.New("pebble does not answer")
+
 // Close waits for readers and for the call that is running, and closes the
-// store, each under the deadline. If it fails with a vault that still holds
-// its lock, another Open of the directory in this process will not succeed.
-// A second Close gives errs.ErrClosed.
+// store, each under a deadline. A vault that does not close is given up: after
+// a Fatalf its lock is taken away from it, else the error is ErrStuck. A second
+// Close gives errs.ErrClosed.
 func (v *Vault) Close() error {
 	idle, err := v.beginClose()
 	if err != nil {
@@ -28,7 +32,7 @@ func (v *Vault) Close() error {
 	case <-timer.C:
 		// Pebble panics when it is closed under an iterator.
 		close(v.orphaned)
-		return v.fail(fmt.Errorf("close %s: readers did not end within %v", v.dir, timeout))
+		return fmt.Errorf("close %s: readers did not end within %v: %w", v.dir, timeout, ErrStuck)
 	}
 	err = v.closeWithin(timer.C, timeout)
 	if err == nil {
@@ -60,7 +64,14 @@ func (v *Vault) beginClose() (<-chan struct{}, error) {
 func (v *Vault) closeWithin(deadline <-chan time.Time, timeout time.Duration) error {
 	c := call{f: v.closeDB, done: make(chan error, 1), last: true}
 	late := func() error {
-		return v.fail(fmt.Errorf("close %s: no answer within %v", v.dir, timeout))
+		v.mu.Lock()
+		fatal := v.mu.fatal
+		v.mu.Unlock()
+		if fatal {
+			v.fs.shatter()
+			return fmt.Errorf("close %s: given up after %v: %w", v.dir, timeout, v.Err())
+		}
+		return fmt.Errorf("close %s: no answer within %v: %w", v.dir, timeout, ErrStuck)
 	}
 	select {
 	case v.calls <- c:

@@ -6,8 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -19,10 +21,43 @@ import (
 type glass struct {
 	vfs.FS
 	readOnly bool
+	broken   atomic.Bool // No change any more: its Pebble was given up.
+	phantoms bool        // See List.
 
 	mu   sync.Mutex
 	pins map[string]vfs.File
+	lock io.Closer // The writer's lock while it is held.
 }
+
+// refuses tells whether changes are refused.
+func (g *glass) refuses() bool { return g.readOnly || g.broken.Load() }
+
+// shatter takes the lock away from a Pebble that waits for ever behind its own
+// Fatalf, so that another one can be opened. The old one can reach nothing
+// afterwards but the files it has open, and a new one starts a new manifest
+// before it changes anything.
+func (g *glass) shatter() {
+	g.broken.Store(true)
+	_ = g.unlock()
+}
+
+// unlock releases the lock if it is held.
+func (g *glass) unlock() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.lock
+	g.lock = nil
+	if c == nil {
+		return nil
+	}
+	return c.Close()
+}
+
+// unlocker is the lock as Pebble holds it.
+type unlocker struct{ g *glass }
+
+// Close releases the lock, unless that was done already.
+func (u unlocker) Close() error { return u.g.unlock() }
 
 // refuse is the answer to a change through a read-only vault.
 func refuse(op, name string) error {
@@ -41,8 +76,48 @@ func (g *glass) Lock(name string) (io.Closer, error) {
 		}
 		return nil, fmt.Errorf("%w: %s: %w", errs.ErrLocked, name, err)
 	}
-	return c, nil
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lock = c
+	return unlocker{g}, nil
 }
+
+// phantomsMax is how far below the newest file number missing tables are
+// looked for. A commit takes some five numbers, a chain has a thousand.
+const phantomsMax = 1 << 16
+
+// List lists a directory. With phantoms it adds the names that missing tables
+// may have: Pebble refuses to list the tables it should have if it does not
+// find the file of one of them, and we must know which one.
+func (g *glass) List(dir string) ([]string, error) {
+	names, err := g.FS.List(dir)
+	if err != nil || !g.phantoms {
+		return names, err
+	}
+	have := map[uint64]bool{}
+	top := uint64(0)
+	for _, n := range names {
+		digits := strings.TrimPrefix(strings.TrimPrefix(n, "MANIFEST-"), "OPTIONS-")
+		if i := strings.IndexByte(digits, '.'); i >= 0 {
+			digits = digits[:i]
+		}
+		num, err := strconv.ParseUint(digits, 10, 64)
+		if err != nil {
+			continue
+		}
+		top = max(top, num)
+		have[num] = have[num] || strings.HasSuffix(n, ".sst")
+	}
+	for num := top - min(top, phantomsMax); num <= top; num++ {
+		if !have[num] {
+			names = append(names, tableName(num))
+		}
+	}
+	return names, nil
+}
+
+// tableName gives the name of a table's file.
+func tableName(num uint64) string { return fmt.Sprintf("%06d.sst", num) }
 
 // Open serves a pinned file from the handle that holds it.
 func (g *glass) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
@@ -93,7 +168,7 @@ func (pinned) Close() error { return nil }
 // MkdirAll are the changes that a reader must not make.
 
 func (g *glass) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if g.readOnly {
+	if g.refuses() {
 		return nil, refuse("create", name)
 	}
 	if err := g.settle(name); err != nil {
@@ -118,21 +193,21 @@ func (g *glass) settle(name string) error {
 }
 
 func (g *glass) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	if g.readOnly {
+	if g.refuses() {
 		return nil, refuse("open for writing", name)
 	}
 	return g.FS.OpenReadWrite(name, c, opts...)
 }
 
 func (g *glass) Link(from, to string) error {
-	if g.readOnly {
+	if g.refuses() {
 		return refuse("link", to)
 	}
 	return g.FS.Link(from, to)
 }
 
 func (g *glass) Remove(name string) error {
-	if g.readOnly {
+	if g.refuses() {
 		return refuse("remove", name)
 	}
 	if err := g.settle(name); err != nil {
@@ -142,28 +217,28 @@ func (g *glass) Remove(name string) error {
 }
 
 func (g *glass) RemoveAll(name string) error {
-	if g.readOnly {
+	if g.refuses() {
 		return refuse("remove", name)
 	}
 	return g.FS.RemoveAll(name)
 }
 
 func (g *glass) Rename(from, to string) error {
-	if g.readOnly {
+	if g.refuses() {
 		return refuse("rename", to)
 	}
 	return g.FS.Rename(from, to)
 }
 
 func (g *glass) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if g.readOnly {
+	if g.refuses() {
 		return nil, refuse("rename", to)
 	}
 	return g.FS.ReuseForWrite(from, to, c)
 }
 
 func (g *glass) MkdirAll(dir string, perm os.FileMode) error {
-	if g.readOnly {
+	if g.refuses() {
 		return refuse("create", dir)
 	}
 	return g.FS.MkdirAll(dir, perm)

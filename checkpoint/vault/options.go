@@ -28,7 +28,7 @@ const (
 
 	// timeoutPoisoned bounds Close after a sticky error, when Pebble is likely
 	// to wait for a goroutine that no longer is.
-	timeoutPoisoned = 2 * time.Second
+	timeoutPoisoned = time.Second
 
 	// cacheBytes suffices, since loading is one scan.
 	cacheBytes = 8 << 20
@@ -126,7 +126,10 @@ func (l logger) Fatalf(format string, args ...any) {
 			err = explain("write checkpoints", l.v.dir, cause)
 		}
 	}
-	l.v.fail(fmt.Errorf("checkpoint store stopped: %w", err))
+	l.v.mu.Lock()
+	l.v.mu.fatal = true
+	l.v.mu.Unlock()
+	_ = l.v.fail(fmt.Errorf("checkpoint store stopped: %w", err))
 	runtime.Goexit()
 }
 
@@ -180,14 +183,18 @@ func Exists(fsys vfs.FS, dir string) (bool, error) {
 // formatMarker begins the name of the file that says what format a store has.
 const formatMarker = "marker.format-version."
 
-// wipe removes what a crash in the middle of making a store has left.
-func wipe(fsys vfs.FS, dir string) error {
+// wipe removes what would harm Open: all that a crash in the middle of making a
+// store has left, and of a whole store the log files. They are empty, since
+// nothing is ever written through them, but Pebble would flush what it read
+// from them on a goroutine in the background, where it panics if the sync of
+// the directory fails.
+func wipe(fsys vfs.FS, dir string, whole bool) error {
 	names, err := fsys.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, n := range names {
-		if err == nil && leftover(n) && n != "LOCK" {
+		if err == nil && leftover(n) && n != "LOCK" && (!whole || strings.HasSuffix(n, ".log")) {
 			err = fsys.Remove(fsys.PathJoin(dir, n))
 		}
 	}

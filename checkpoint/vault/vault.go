@@ -30,6 +30,7 @@ type Vault struct {
 	mu struct {
 		sync.Mutex
 		err     error // Sticky.
+		fatal   bool  // Pebble called Fatalf, or panicked.
 		db      *pebble.DB
 		closing bool
 		readers int
@@ -71,13 +72,21 @@ func Open(ctx context.Context, dir string, o Options) (*Vault, error) {
 // open opens Pebble.
 func (v *Vault) open() error {
 	exists, err := Exists(v.o.FS, v.dir)
-	if err == nil && !exists && !v.o.ReadOnly {
-		err = wipe(v.o.FS, v.dir)
+	if err == nil && !v.o.ReadOnly {
+		err = wipe(v.o.FS, v.dir, exists)
 	}
 	if err != nil {
 		return explain("open checkpoints", v.dir, err)
 	}
 	db, err := pebble.Open(v.dir, v.pebbleOptions())
+	if err == nil && v.o.ReadOnly {
+		if _, lerr := db.SSTables(); errors.Is(lerr, fs.ErrNotExist) {
+			v.fs.phantoms = true
+			if err = db.Close(); err == nil {
+				db, err = pebble.Open(v.dir, v.pebbleOptions())
+			}
+		}
+	}
 	if err != nil {
 		return explainOpen(v.dir, err)
 	}
@@ -96,6 +105,9 @@ func (v *Vault) work() {
 			err := guard(c.f)
 			if p := (panicked{}); errors.As(err, &p) {
 				// Whatever locks it held are held for ever.
+				v.mu.Lock()
+				v.mu.fatal = true
+				v.mu.Unlock()
 				err = v.fail(explain("write checkpoints", v.dir, err))
 			}
 			c.done <- err
@@ -192,7 +204,8 @@ type Table struct {
 	Whole       bool   // False if only a part of the file is used.
 }
 
-// Tables lists the tables by key. It reads no file.
+// Tables lists the tables by key. It reads no file. A writer's vault fails if
+// a file is missing; a reader's goes on, and Stat tells.
 func (v *Vault) Tables() ([]Table, error) {
 	db, err := v.acquire()
 	if err != nil {
@@ -204,9 +217,8 @@ func (v *Vault) Tables() ([]Table, error) {
 		levels, err := db.SSTables()
 		for _, level := range levels {
 			for _, t := range level {
-				name := fmt.Sprintf("%06d.sst", uint64(t.BackingSSTNum))
 				list = append(list, Table{
-					Path:  v.o.FS.PathJoin(v.dir, name),
+					Path:  v.o.FS.PathJoin(v.dir, tableName(uint64(t.BackingSSTNum))),
 					Bytes: int64(t.Size),
 					First: bytes.Clone(t.Smallest.UserKey),
 					Last:  bytes.Clone(t.Largest.UserKey),
