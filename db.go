@@ -21,9 +21,10 @@ import (
 type DB struct {
 	opts   *Options
 	engine *epoch.Engine
-	log    *wal.Log // nil in memory
+	store  *recovery.Store // nil in memory
 	report recovery.Report
 	closed atomic.Bool
+	upkeep upkeep
 
 	// Of the epoch under construction, used by whoever holds the engine.
 	txn    txn.Txn
@@ -37,48 +38,69 @@ type DB struct {
 }
 
 // Open opens the store in dir, creating it if there is none, and brings it to
-// the last durable epoch. With dir "" the store is in memory: it starts empty,
-// keeps nothing, and needs no durability. opts may be nil.
+// the last durable epoch: from the newest checkpoint and the log behind it. With
+// dir "" the store is in memory: it starts empty, keeps nothing, and needs no
+// durability. opts may be nil.
 //
 // Errors: ErrLocked (another owner, within Options.LockWait), ErrCorrupt (what
 // is stored is not what was acknowledged), ErrFormat (not a store of this
 // version), ErrValue (options), or an error of the operating system. A failed
-// Open leaves nothing open. Cost is that of replaying the log.
+// Open leaves nothing open. Cost is that of loading the checkpoint, which means
+// sorting the facts once for each index, and of replaying the log behind it.
 func Open(dir string, opts *Options) (*DB, error) {
+	return OpenContext(context.Background(), dir, opts)
+}
+
+// OpenContext is Open that ends with ctx's error when ctx ends before the store
+// is open.
+func OpenContext(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	o := opts.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, edge(err)
 	}
-	db := &DB{opts: o, engine: epoch.New()}
+	db := &DB{opts: o}
 	db.snapshots.open = make(map[*Snapshot]struct{})
 	if dir == "" {
 		if o.ReadOnly {
 			return nil, edge(fmt.Errorf("%w: a store in memory cannot be read-only", ErrValue))
 		}
-		db.engine.Budget(o.MemoryBudget)
-		return db, nil
-	}
-	if err := db.recover(dir); err != nil {
+		db.engine = epoch.New()
+	} else if err := db.recover(ctx, dir); err != nil {
+		if err == ctx.Err() { //nolint:errorlint // exactly this
+			return nil, err
+		}
 		return nil, edge(fmt.Errorf("opening %s: %w", dir, err))
 	}
-	return db, nil
-}
-
-func (db *DB) recover(dir string) error {
-	o := db.opts
-	log, report, err := recovery.Open(context.Background(), dir, wal.Options{
-		Mode:     wal.Mode(o.Durability),
-		Interval: o.SyncInterval,
-		ReadOnly: o.ReadOnly,
-		LockWait: o.LockWait,
-	}, db.engine, time.Now)
-	if err != nil {
-		return err
-	}
-	db.log, db.report = log, report
 	// What was acknowledged cannot be refused any more, so the budget begins
 	// to count here.
 	db.engine.Budget(o.MemoryBudget)
+	db.upkeep.init()
+	return db, nil
+}
+
+func (db *DB) recover(ctx context.Context, dir string) error {
+	o := db.opts
+	store, report, err := recovery.Open(ctx, dir, recovery.Options{
+		Log: wal.Options{
+			Mode:     wal.Mode(o.Durability),
+			Interval: o.SyncInterval,
+			ReadOnly: o.ReadOnly,
+			LockWait: o.LockWait,
+		},
+		LastCheckpoint: o.LastCheckpoint,
+		Fallback:       o.Fallback,
+		TermCache:      o.DictionaryCacheBytes,
+		Progress:       o.progress(),
+		Now:            time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	db.store, db.engine, db.report = store, store.Engine, report
+	db.upkeep.tail = uint64(report.Log.TailBytes)
+	for _, why := range report.Damaged {
+		o.Logger.Error("a damaged checkpoint was passed over", "reason", why)
+	}
 	if report.Log.CutBytes > 0 {
 		o.Logger.Warn("the log ended in the middle of an epoch that nobody was told of; it was cut",
 			"file", report.Log.CutFile, "offset", report.Log.CutOffset, "bytes", report.Log.CutBytes)
@@ -87,7 +109,7 @@ func (db *DB) recover(dir string) error {
 		db.engine.Fail(fmt.Errorf("%w: it was opened so", ErrReadOnly))
 		return nil
 	}
-	db.engine.Logged(log)
+	db.engine.Logged(store.Log)
 	return nil
 }
 
@@ -177,6 +199,7 @@ func (db *DB) apply(ctx context.Context, batches []Batch) (epoch.Ticket, []Notic
 		return epoch.Ticket{}, nil, db.ended(err)
 	}
 	db.expireSnapshots()
+	db.afterEpoch()
 	for i := range notices {
 		notices[i].Epoch = Epoch(ticket.Epoch)
 	}
@@ -357,6 +380,7 @@ func (db *DB) commit(ctx context.Context, kind record.Kind, now int64) error {
 		return db.ended(err)
 	}
 	db.expireSnapshots()
+	db.afterEpoch()
 	return ticket.Wait(ctx)
 }
 
@@ -484,43 +508,27 @@ func (db *DB) WaitFor(ctx context.Context, e Epoch) error {
 	return nil
 }
 
-// Recovery tells what Open has found and done.
-func (db *DB) Recovery() RecoveryReport {
-	r := db.report
-	return RecoveryReport{
-		Created: r.Log.Created, Epochs: r.Epochs, Events: r.Events,
-		CutBytes: r.Log.CutBytes, CutFile: r.Log.CutFile, CutOffset: r.Log.CutOffset,
-		Scan: r.Scan, Replay: r.Replay,
-	}
-}
-
-// RecoveryReport says what Open has found and done.
-type RecoveryReport struct {
-	Created bool   // the store did not exist before
-	Epochs  uint64 // epochs replayed from the log
-	Events  uint64 // events in them
-	// CutBytes is the length of the torn end of the log, an epoch that was
-	// never acknowledged; it was at CutOffset of CutFile.
-	CutBytes, CutOffset int64
-	CutFile             string
-	// Scan and Replay are the times that the two phases took.
-	Scan, Replay time.Duration
-}
-
-// Close ends the store: what was appended is written and synced, enumerations
-// that still run end with ErrClosed at their next step, and the lock is free
-// afterwards in every case. Snapshots that were left open are closed and
+// Close ends the store: what was appended is written and synced, a checkpoint or
+// backup under way is ended, enumerations that still run end with ErrClosed at
+// their next step, and the lock is free afterwards in every case. Where the log
+// has grown by more than 1 MiB since the last checkpoint another one is taken
+// (unless Options.CheckpointBytes is negative); should that fail nothing is lost,
+// and the next Open replays the log. Snapshots that were left open are closed and
 // reported as ErrLeaked. A second Close returns nil.
 func (db *DB) Close() error {
 	if !db.closed.CompareAndSwap(false, true) {
 		return nil
 	}
+	db.upkeep.end()
+	if db.store != nil && !db.opts.ReadOnly && db.opts.CheckpointBytes > 0 && db.logBytes() > closeBytes {
+		_, _ = db.saveNow(context.Background()) // counted and told there
+	}
 	db.engine.Fail(ErrClosed)
 	db.engine.Wait()
 	leaked := db.endSnapshots()
 	var complaints []error
-	if db.log != nil {
-		complaints = append(complaints, db.log.Close())
+	if db.store != nil {
+		complaints = append(complaints, db.store.Close())
 	}
 	if leaked > 0 {
 		complaints = append(complaints, fmt.Errorf("%w: %d snapshots", ErrLeaked, leaked))

@@ -52,6 +52,9 @@ type Metrics struct {
 	LogEntries uint64 `json:"log_entries"`
 	LogBytes   uint64 `json:"log_bytes"`
 	LogSyncs   uint64 `json:"log_syncs"`
+
+	// Checkpoints tells of those since the store was opened.
+	Checkpoints CheckpointStats `json:"checkpoints"`
 }
 
 // Metrics reads the counters. It waits for an epoch that is being applied. After
@@ -70,10 +73,11 @@ func (db *DB) Metrics() Metrics {
 	m.Epoch = Epoch(v.Epoch)
 	m.Time = wallTime(v.Time)
 	db.engine.Current.Unpin(v)
-	if db.log != nil {
-		l := db.log.Stats()
+	if db.store != nil && db.store.Log != nil {
+		l := db.store.Log.Stats()
 		m.LogEntries, m.LogBytes, m.LogSyncs = l.Entries, l.Bytes, l.Syncs
 	}
+	m.Checkpoints = db.checkpointStats()
 	db.pinMetrics(&m)
 	return m
 }
@@ -112,5 +116,7 @@ func (m Metrics) String() string {
 	line("contributions", "%d bytes", m.FactBytes)
 	line("snapshots", "%d open, oldest at epoch %d", m.Snapshots, m.OldestPin)
 	line("log", "%d epochs, %d bytes, %d syncs", m.LogEntries, m.LogBytes, m.LogSyncs)
+	c := m.Checkpoints
+	line("checkpoints", "%d taken, %d failed, the newest of epoch %d", c.Taken, c.Failed, c.Epoch)
 	return b.String()
 }

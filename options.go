@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/triegs/triegs/recovery"
 )
 
 // SyncMode says when an epoch is durable.
@@ -45,6 +47,9 @@ const (
 	// defaultLockWait outlasts a process that is just closing, and is short
 	// enough that a forgotten one is reported and not waited for.
 	defaultLockWait = time.Second
+
+	// defaultCheckpointBytes is replayed in about a second.
+	defaultCheckpointBytes = 64 << 20
 )
 
 // Options configures a store. The zero value is the default of every field;
@@ -88,6 +93,36 @@ type Options struct {
 	// for ever. Default 0 = no limit: a pin is never taken away unasked.
 	MaxPinAge time.Duration
 
+	// CheckpointBytes is how much the log may take before a checkpoint is made in
+	// the background, which is about what a later Open has to replay. A failed
+	// checkpoint is tried again later and does no harm. Default 64 MiB; negative
+	// = only when Checkpoint or Backup is called.
+	CheckpointBytes int64
+
+	// DictionaryCacheBytes bounds the memory for the texts of terms that a
+	// checkpoint holds: those of more than 15 bytes are read from the disk when
+	// they are needed, and what is used often is kept in a cache of this size.
+	// About 45 bytes a term stay in memory in any case. Default 0 = all texts
+	// are in memory. Without effect for a store in memory.
+	DictionaryCacheBytes int64
+
+	// BackupBytesPerSecond bounds how fast Backup copies. Default 0 = no limit.
+	BackupBytesPerSecond int64
+
+	// Fallback lets Open use an older checkpoint, or a log that is complete, if
+	// the newest checkpoint is damaged and the state can be had in full all the
+	// same; RecoveryReport.Damaged tells. Default false: damage is ErrCorrupt,
+	// because a disk that has begun to lose data wants attention.
+	Fallback bool
+
+	// LastCheckpoint, with ReadOnly, opens the newest checkpoint alone, without
+	// the lock and without the log: also of a store that another process has
+	// open. Default false.
+	LastCheckpoint bool
+
+	// OnProgress is called while Open loads and replays. Default nil.
+	OnProgress func(RecoveryProgress)
+
 	// Logger takes the few messages about rare events (a repaired log, a
 	// failed sync). Default: silent, because a library does not print.
 	Logger *slog.Logger
@@ -106,6 +141,9 @@ func (o *Options) withDefaults() *Options {
 	}
 	if c.Durability == SyncInterval && c.SyncInterval == 0 {
 		c.SyncInterval = defaultSyncInterval
+	}
+	if c.CheckpointBytes == 0 {
+		c.CheckpointBytes = defaultCheckpointBytes
 	}
 	if c.LockWait == 0 {
 		c.LockWait = defaultLockWait
@@ -138,10 +176,29 @@ func (o *Options) validate() error {
 	if o.MemoryBudget < 0 {
 		bad("MemoryBudget (%d) must not be negative", o.MemoryBudget)
 	}
+	if o.DictionaryCacheBytes < 0 {
+		bad("DictionaryCacheBytes (%d) must not be negative", o.DictionaryCacheBytes)
+	}
+	if o.BackupBytesPerSecond < 0 {
+		bad("BackupBytesPerSecond (%d) must not be negative", o.BackupBytesPerSecond)
+	}
+	if o.LastCheckpoint && !o.ReadOnly {
+		bad("LastCheckpoint wants ReadOnly")
+	}
 	if o.MaxPinAge < 0 {
 		bad("MaxPinAge (%s) must not be negative", o.MaxPinAge)
 	}
 	return errors.Join(complaints...)
+}
+
+// progress is OnProgress as the opening calls it.
+func (o *Options) progress() func(recovery.Progress) {
+	if o.OnProgress == nil {
+		return nil
+	}
+	return func(p recovery.Progress) {
+		o.OnProgress(RecoveryProgress{Phase: p.Phase, Epoch: Epoch(p.Epoch), Last: Epoch(p.Last)})
+	}
 }
 
 // NoticeKind tells notices apart.
@@ -159,6 +216,9 @@ const (
 	// NoticeSnapshotLeaked: a snapshot of Epoch was still open when the DB was
 	// closed.
 	NoticeSnapshotLeaked
+	// NoticeCheckpointFailed: a checkpoint failed with Err. The log is kept, and
+	// another one is tried later.
+	NoticeCheckpointFailed
 )
 
 // String returns a short name of the kind.
@@ -172,6 +232,8 @@ func (k NoticeKind) String() string {
 		return "snapshot expired"
 	case NoticeSnapshotLeaked:
 		return "snapshot leaked"
+	case NoticeCheckpointFailed:
+		return "checkpoint failed"
 	}
 	return fmt.Sprintf("NoticeKind(%d)", uint8(k))
 }
@@ -191,6 +253,8 @@ type Notice struct {
 	Offset uint64
 	// Count is the number of events concerned.
 	Count int
+	// Err is why something failed.
+	Err error
 }
 
 // QueryOption changes how Register reads a query, beyond its text.

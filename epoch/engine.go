@@ -73,6 +73,8 @@ type Engine struct {
 		next chan struct{} // closed at the next publication
 	}
 
+	terms termUpkeep
+
 	counters
 }
 
@@ -280,11 +282,16 @@ func (e *Engine) Relation(name string, arity int) (uint32, error) {
 	return uint32(len(e.schema.Relations()) - 1), nil
 }
 
-func (e *Engine) addRelation(r catalog.Relation) {
+// growRelation makes room for the next relation in all that is kept by number.
+func (e *Engine) growRelation(r catalog.Relation) {
 	e.facts.AddRelation(r.Arity)
 	e.views.AddRelation(r.Arity)
 	e.tags = append(e.tags, rootvec.NewRelation(r.Name, r.Arity))
 	e.parts = append(e.parts, rootvec.Digest{})
+}
+
+func (e *Engine) addRelation(r catalog.Relation) {
+	e.growRelation(r)
 	e.rec.Relations = append(e.rec.Relations, record.Relation{Name: r.Name, Arity: r.Arity})
 	if e.schema == e.marks.schema {
 		e.setCatalog(e.schema.Catalog.Clone(), e.schema.Views)
@@ -421,7 +428,7 @@ func (e *Engine) commit(ctx context.Context, kind record.Kind, time int64) (Tick
 	if e.last >= maxEpoch {
 		return Ticket{}, fmt.Errorf("%w: epoch numbers end at %d", errs.ErrBudget, uint64(maxEpoch))
 	}
-	e.collect()
+	e.sweepTerms(e.collect())
 	digest := e.change()
 	if e.expect != nil && *e.expect != digest {
 		return Ticket{}, fmt.Errorf("%w: the content digest is %v, the log says %v", errs.ErrCorrupt, digest, *e.expect)
@@ -461,10 +468,15 @@ func (e *Engine) complete(kind record.Kind, time int64) {
 		e.rec.FirstRelation = uint32(e.marks.relations)
 	}
 	if e.schema != e.marks.schema { // else it is published and stays as it is
-		e.schema.Indexes = make([][]views.PinnedIndex, len(e.schema.Relations()))
-		for i := range e.schema.Indexes {
-			e.schema.Indexes[i] = e.views.Indexes(i)
-		}
+		e.fillIndexes()
+	}
+}
+
+// fillIndexes tells readers which indexes there are.
+func (e *Engine) fillIndexes() {
+	e.schema.Indexes = make([][]views.PinnedIndex, len(e.schema.Relations()))
+	for i := range e.schema.Indexes {
+		e.schema.Indexes[i] = e.views.Indexes(i)
 	}
 }
 
@@ -607,11 +619,16 @@ func (e *Engine) WaitFor(ctx context.Context, epoch uint64) error {
 	}
 }
 
-// collect gives back the blocks that no reader can reach.
-func (e *Engine) collect() {
+// collect gives back the blocks that no reader can reach, and returns the oldest
+// epoch that one can.
+func (e *Engine) collect() (oldest uint64) {
 	published, pins := e.Current.Pinned(e.pins[:0])
 	e.pins = pins
 	e.views.Collect(published, pins)
+	if len(pins) > 0 {
+		return pins[0]
+	}
+	return published
 }
 
 // TryCollect gives back what released pins have kept, unless a writer is busy,
@@ -619,7 +636,7 @@ func (e *Engine) collect() {
 func (e *Engine) TryCollect() {
 	select {
 	case e.lock <- struct{}{}:
-		e.collect()
+		e.sweepTerms(e.collect())
 		e.free()
 	default:
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/triegs/triegs/catalog"
+	"github.com/triegs/triegs/dict"
 	"github.com/triegs/triegs/epoch/record"
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/term"
@@ -115,8 +116,10 @@ func (e *Engine) redo(ctx context.Context, rec *record.Record) error {
 		return fmt.Errorf("epoch %d follows %d", rec.Epoch, e.last)
 	}
 	for i, t := range rec.Terms {
-		if id, err := e.Intern(t); err != nil || id != rec.FirstTerm+uint64(i) {
-			return fmt.Errorf("term %v has id %d, not %d (%v)", t, id, rec.FirstTerm+uint64(i), err)
+		// A term that had died may come again while the id it had before is still
+		// known here.
+		if id := e.dict.InternNew(t); id != rec.FirstTerm+uint64(i) {
+			return fmt.Errorf("term %v has id %d, not %d (%w)", t, id, rec.FirstTerm+uint64(i), cause(dict.Check(t)))
 		}
 	}
 	for i, r := range rec.Relations {

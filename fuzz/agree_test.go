@@ -25,6 +25,7 @@ type history struct {
 	batches [][]oracle.Event
 	queries []randq.Query
 	restart int // reopen after each restart-th epoch; 0 = never, in memory
+	save    int // take a checkpoint after each save-th epoch; 0 = never
 }
 
 // state is what a history ends in: the answers of each query by its position,
@@ -55,6 +56,11 @@ func play(t *testing.T, h history) state {
 	for i, events := range h.batches {
 		if _, err := db.Append(ctx, batch(events, 1)); err != nil {
 			t.Fatalf("batch %d: %v", i, err)
+		}
+		if h.save > 0 && i%h.save == h.save-1 {
+			if err := db.Checkpoint(ctx); err != nil {
+				t.Fatalf("checkpoint after batch %d: %v", i, err)
+			}
 		}
 		if h.restart == 0 || i%h.restart != h.restart-1 {
 			continue
@@ -141,8 +147,8 @@ func cut(r *rand.Rand, events []oracle.Event, most int) (out [][]oracle.Event) {
 
 // TestAgreeHistories feeds one list of events in ways that must not matter:
 // as one epoch, one by one, with random cuts, with the atoms of the queries
-// permuted and their variables renamed, and with a restart after each k-th
-// epoch. Answers and digests must be the same.
+// permuted and their variables renamed, with a restart after each k-th epoch,
+// and with checkpoints between. Answers and digests must be the same.
 func TestAgreeHistories(t *testing.T) {
 	cases := 60
 	if testing.Short() {
@@ -174,11 +180,12 @@ func agree(t *testing.T, seed uint64) {
 			t.Logf("seed %d:\n%s", seed, c.String())
 		}
 	}()
-	whole := play(t, history{[][]oracle.Event{events}, c.Queries, 0})
-	same(t, "feeding one by one", whole, play(t, history{cut(r, events, 1), c.Queries, 0}))
-	same(t, "cutting at random", whole, play(t, history{cut(r, events, 9), c.Queries, 0}))
-	same(t, "permuting atoms", whole, play(t, history{cut(r, events, 30), variants, 0}))
-	same(t, "reopening", whole, play(t, history{cut(r, events, 30), c.Queries, 1 + int(seed%3)}))
+	whole := play(t, history{[][]oracle.Event{events}, c.Queries, 0, 0})
+	same(t, "feeding one by one", whole, play(t, history{cut(r, events, 1), c.Queries, 0, 0}))
+	same(t, "cutting at random", whole, play(t, history{cut(r, events, 9), c.Queries, 0, 0}))
+	same(t, "permuting atoms", whole, play(t, history{cut(r, events, 30), variants, 0, 0}))
+	same(t, "reopening", whole, play(t, history{cut(r, events, 30), c.Queries, 1 + int(seed%3), 0}))
+	same(t, "loading checkpoints", whole, play(t, history{cut(r, events, 20), c.Queries, 1 + int(seed%4), 1 + int(seed%3)}))
 }
 
 // TestAgreeThereAndBack checks that what is inserted and retracted again leaves
@@ -194,8 +201,8 @@ func TestAgreeThereAndBack(t *testing.T) {
 		}
 		rest := model.Live()
 		r.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
-		long := play(t, history{cut(r, events, 5), c.Queries, 0})
-		short := play(t, history{cut(r, rest, 5), c.Queries, 0})
+		long := play(t, history{cut(r, events, 5), c.Queries, 0, 0})
+		short := play(t, history{cut(r, rest, 5), c.Queries, 0, 0})
 		same(t, "never inserting what goes again", long, short)
 	}
 }
@@ -214,7 +221,7 @@ func TestAgreeTexts(t *testing.T) {
 			}
 		}
 		events := [][]oracle.Event{flat(c)}
-		same(t, "the other text", play(t, history{events, both, 0}), play(t, history{events, rules, 0}))
+		same(t, "the other text", play(t, history{events, both, 0, 0}), play(t, history{events, rules, 0, 0}))
 		done += len(both)
 	}
 }

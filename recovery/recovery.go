@@ -1,54 +1,285 @@
-// Package recovery opens a store: it brings the engine to the last durable epoch
-// from what is on disk, and refuses what is damaged.
+// Package recovery is the way of a store's state from disk and back to it. Open
+// brings an engine to the last durable epoch: from the newest checkpoint, then
+// from the log behind it in the way in which its epochs were applied first.
+// Checkpoint saves the state while epochs go on and cuts the log behind it;
+// Backup, Restore and Repair carry it to other directories.
 //
-// At present that is the whole log, replayed in the way in which its epochs were
-// applied first; each epoch's content digest is compared with the one that was
-// logged.
+// The package decides what is read, written and deleted, and in which order. It
+// knows neither the bytes of a checkpoint nor those of the log, and never
+// interprets an event.
+//
+// # Invariants
+//
+//   - A checkpoint is committed only after the log is on stable storage through
+//     its epoch, and the log is cut only behind the older of the two checkpoints
+//     that are kept.
+//   - Each relation of a loaded checkpoint has the content digest that it had
+//     when it was saved, and each replayed epoch the one that was logged.
+//   - Nothing appears under the name of a backup or of a restored store before
+//     it is whole and on stable storage.
 package recovery
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/triegs/triegs/catalog"
+	"github.com/triegs/triegs/checkpoint"
 	"github.com/triegs/triegs/epoch"
 	"github.com/triegs/triegs/epoch/record"
 	"github.com/triegs/triegs/epoch/wal"
+	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/rootvec"
 )
+
+// Options says how to open a store.
+type Options struct {
+	Log wal.Options // Cover is set by Open
+	// FS is the file system of the checkpoints, nil for that of the operating
+	// system.
+	FS vfs.FS
+	// LastCheckpoint opens the newest checkpoint alone, without the lock and
+	// without the log, also while another process owns the store. The log must
+	// be read-only.
+	LastCheckpoint bool
+	// Fallback allows the use of an older checkpoint, or of a log that is
+	// complete, where the newest checkpoint is damaged.
+	Fallback bool
+	// TermCache bounds the memory for texts of terms that are in a checkpoint,
+	// in bytes; 0 keeps all of them in memory.
+	TermCache int64
+	// Progress, if it is not nil, is called when a phase begins, and now and
+	// then while it goes on.
+	Progress func(Progress)
+	// Now measures; it decides nothing.
+	Now func() time.Time
+}
+
+// Progress says how far the opening of a store is.
+type Progress struct {
+	Phase string // "terms", "facts", "views", "log"
+	Epoch uint64 // reached so far
+	Last  uint64 // of the log, 0 while that is not known
+}
 
 // Report says what opening a store has found and done.
 type Report struct {
-	Log    wal.Report
-	Epochs uint64        // replayed
-	Events uint64        // in them
-	Scan   time.Duration // opening and repairing the log
-	Replay time.Duration
+	Log        wal.Report
+	Checkpoint uint64   // its epoch, 0 if none was loaded
+	Damaged    []string // checkpoints that were passed over, with the reason
+	Replanned  []string // queries whose plan is another one than when they were saved
+	Epochs     uint64   // replayed
+	Events     uint64   // in them
+
+	// How long it took to read terms and facts from the checkpoint, to build
+	// indexes and views from them, to open and repair the log, to replay it.
+	Terms, Facts, Views, Scan, Replay time.Duration
 }
 
-// Open opens the log in dir and replays it into e, which must be fresh. On
-// error nothing stays open. The clock only measures.
-func Open(ctx context.Context, dir string, o wal.Options, e *epoch.Engine, now func() time.Time) (*wal.Log, Report, error) {
+// Store is an open directory with the engine that was brought to its state.
+type Store struct {
+	Engine *epoch.Engine
+	Log    *wal.Log // nil if the last checkpoint alone was opened
+
+	dir         string
+	o           Options
+	id          wal.Identity
+	checkpoints *checkpoint.Store
+	saver       saver
+}
+
+// Checkpoints is the folder of the checkpoints in that of a store.
+const checkpointsName = "checkpoint"
+
+// Open opens the store in dir and brings a fresh engine to its state. On error
+// nothing stays open.
+func Open(ctx context.Context, dir string, o Options) (*Store, Report, error) {
+	s := &Store{dir: dir, o: o}
+	s.saver.turn = make(chan struct{}, 1)
 	var r Report
-	start := now()
-	log, found, err := wal.Open(ctx, dir, o)
-	if err != nil {
-		return nil, r, err
+	err := s.open(ctx, &r)
+	if err == nil {
+		return s, r, nil
 	}
-	r.Log, r.Scan = found, now().Sub(start)
-	start = now()
-	err = log.Replay(ctx, 0, func(index uint64, payload []byte) error {
+	return nil, r, errors.Join(err, s.Close())
+}
+
+func (s *Store) open(ctx context.Context, r *Report) error {
+	if s.o.LastCheckpoint {
+		id, err := wal.ReadIdentity(s.dir)
+		if err != nil {
+			return err
+		}
+		covered, err := s.load(ctx, id, r)
+		if err == nil && covered == 0 {
+			err = fmt.Errorf("%w: %s holds no checkpoint yet", errs.ErrFormat, s.dir)
+		}
+		return err
+	}
+	start := s.o.Now()
+	var loading time.Duration
+	options := s.o.Log
+	options.Cover = func(ctx context.Context, id wal.Identity) (uint64, error) {
+		began := s.o.Now()
+		defer func() { loading = s.o.Now().Sub(began) }()
+		return s.load(ctx, id, r)
+	}
+	log, found, err := wal.Open(ctx, s.dir, options)
+	r.Log, r.Scan = found, s.o.Now().Sub(start)-loading
+	if err != nil {
+		return err
+	}
+	s.Log, s.id = log, log.Identity()
+	return s.replay(ctx, r)
+}
+
+// load opens the checkpoints and loads the newest one that may be used. It
+// returns the log entry that the state contains, 0 if there is none.
+func (s *Store) load(ctx context.Context, id wal.Identity, r *Report) (covered uint64, err error) {
+	s.id = id
+	s.Engine = epoch.New()
+	s.checkpoints, err = checkpoint.Open(ctx, filepath.Join(s.dir, checkpointsName), checkpoint.Options{
+		FS: s.o.FS, ReadOnly: s.o.Log.ReadOnly, StoreID: id.Log, KeepOpen: s.o.TermCache > 0,
+	})
+	if err != nil {
+		return 0, err
+	}
+	list := s.checkpoints.List()
+	for i, info := range list {
+		loaded, err := s.loadOne(ctx, info, r)
+		if err == nil {
+			s.saver.saved = info.Epoch
+			return loaded, nil
+		}
+		if !errors.Is(err, errs.ErrCorrupt) {
+			return 0, err
+		}
+		err = fmt.Errorf("the checkpoint of epoch %d: %w", info.Epoch, err)
+		if !s.o.Fallback {
+			return 0, fmt.Errorf("%w (%d older checkpoints are kept; a fallback to one of them, or to the log, must be asked for)", err, len(list)-1-i)
+		}
+		r.Damaged = append(r.Damaged, err.Error())
+		s.Engine.Dict().Close()
+		s.Engine = epoch.New() // the other one holds half of a state
+		// What will have changed since an older state is not what has changed
+		// since the newest checkpoint.
+		s.checkpoints.RequireFull()
+	}
+	return 0, nil
+}
+
+// loadOne brings the fresh engine to the state of one checkpoint.
+func (s *Store) loadOne(ctx context.Context, info checkpoint.Info, r *Report) (covered uint64, err error) {
+	reader, err := s.checkpoints.Load(ctx, info)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	h := reader.Header()
+	base, err := baseOf(&h, r)
+	if err != nil {
+		return 0, err
+	}
+	base.Terms = func(add func(id uint64, form []byte) error) error { return reader.Terms(ctx, add) }
+	base.Facts = func(add func(chunk []byte) error) error { return reader.Facts(ctx, add) }
+	var running *time.Duration
+	began := s.o.Now()
+	base.Phase = func(name string) {
+		now := s.o.Now()
+		if running != nil {
+			*running = now.Sub(began)
+		}
+		began, running = now, map[string]*time.Duration{"terms": &r.Terms, "facts": &r.Facts, "views": &r.Views}[name]
+		s.tell(Progress{Phase: name, Epoch: h.Epoch})
+	}
+	if err := s.Engine.Restore(ctx, base); err != nil {
+		return 0, err
+	}
+	*running = s.o.Now().Sub(began)
+	if s.o.TermCache > 0 {
+		if err := s.Engine.SpillTerms(h.LastTerm, s.checkpoints, s.o.TermCache); err != nil {
+			return 0, err
+		}
+	}
+	r.Checkpoint = h.Epoch
+	return h.LogIndex, nil
+}
+
+// baseOf turns a header into a base state without its terms and facts, and
+// plans its queries.
+func baseOf(h *checkpoint.Header, r *Report) (*epoch.Base, error) {
+	b := &epoch.Base{
+		Epoch: h.Epoch, Time: h.Time, LastTerm: h.LastTerm, Sequence: h.Contributions, Digest: h.Digest,
+	}
+	for _, rel := range h.Relations {
+		b.Relations = append(b.Relations, epoch.BaseRelation{
+			Name: rel.Name, Arity: rel.Arity, Facts: int(rel.Facts), Digest: rel.Digest,
+		})
+	}
+	for _, src := range h.Sources {
+		b.Sources = b.Sources.With(src.Name, rootvec.Source{Incarnation: src.Incarnation, Next: src.Next, Skipped: src.Skipped})
+	}
+	for _, q := range h.Queries {
+		p, err := catalog.Compile(q.Text, q.Set, q.Distinct)
+		if err != nil {
+			return nil, fmt.Errorf("%w: query %s: %w", errs.ErrCorrupt, q.Name, err)
+		}
+		if p.Fingerprint() != q.Plan {
+			r.Replanned = append(r.Replanned, q.Name)
+		}
+		b.Queries = append(b.Queries, &catalog.Query{Name: q.Name, Text: q.Text, Set: q.Set, Dist: q.Distinct, Epoch: q.Epoch, Plan: p})
+	}
+	return b, nil
+}
+
+// replay applies the log behind the checkpoint.
+func (s *Store) replay(ctx context.Context, r *Report) error {
+	start := s.o.Now()
+	first := s.Engine.Last() + 1
+	last := s.Log.Last()
+	if !s.o.Log.ReadOnly {
+		s.Engine.Track()
+	}
+	s.tell(Progress{Phase: "log", Epoch: first - 1, Last: last})
+	err := s.Log.Replay(ctx, first, func(index uint64, payload []byte) error {
 		rec, err := record.Decode(payload)
 		if err != nil {
 			return fmt.Errorf("log entry %d: %w", index, err)
 		}
 		r.Epochs++
 		r.Events += uint64(len(rec.Events))
-		return e.Replay(ctx, rec)
+		if r.Epochs&0x3ff == 0 {
+			s.tell(Progress{Phase: "log", Epoch: index, Last: last})
+		}
+		return s.Engine.Replay(ctx, rec)
 	})
-	r.Replay = now().Sub(start)
-	if err != nil {
-		_ = log.Close() // the first error is the one to report
-		return nil, r, err
+	r.Replay = s.o.Now().Sub(start)
+	return err
+}
+
+func (s *Store) tell(p Progress) {
+	if s.o.Progress != nil {
+		s.o.Progress(p)
 	}
-	return log, r, nil
+}
+
+// Close ends the log and the checkpoints, in every case. A checkpoint under way
+// has ended before; the caller sees to that.
+func (s *Store) Close() error {
+	var complaints []error
+	if s.Log != nil {
+		complaints = append(complaints, s.Log.Close())
+	}
+	if s.Engine != nil {
+		s.Engine.Dict().Close()
+	}
+	if s.checkpoints != nil {
+		complaints = append(complaints, s.checkpoints.Close())
+	}
+	return errors.Join(complaints...)
 }

@@ -357,6 +357,13 @@ func (s *Store) Seal() {
 	s.arena.Seal(s.arena.Version() + 1)
 }
 
+// SealAs is Seal where the next version does not follow the one under
+// construction: what was built belongs to the version before next.
+func (s *Store) SealAs(next mvcc.Version) {
+	s.before = nil
+	s.arena.Seal(next)
+}
+
 // Collect gives back what no reader can reach.
 func (s *Store) Collect(published mvcc.Version, pinned []mvcc.Version) {
 	s.arena.CollectVersions(published, pinned)

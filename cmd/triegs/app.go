@@ -40,13 +40,19 @@ type commands struct {
 	Explain  explainCmd  `cmd:"" help:"Tell what a query is and what it costs."`
 	Stats    statsCmd    `cmd:"" help:"Print the figures of a store and the next offset of each source."`
 	Verify   verifyCmd   `cmd:"" help:"Compute every view of a store anew and compare."`
-	Demo     demoCmd     `cmd:"" help:"Play the running example, in memory."`
+
+	Checkpoint checkpointCmd `cmd:"" help:"Save the state of a store, so that opening it need not replay the log."`
+	Backup     backupCmd     `cmd:"" help:"Copy a store as it is at one epoch, or bring an earlier copy up to date."`
+	Restore    restoreCmd    `cmd:"" help:"Make a store of a backup."`
+	Repair     repairCmd     `cmd:"" help:"Make a store of what is provably good of a damaged one."`
+
+	Demo demoCmd `cmd:"" help:"Play the running example, in memory."`
 }
 
 // notBuiltCommands and notBuiltFlags are known and not built yet. They are
 // refused by name, so that nobody takes them for a slip of the pen.
 var (
-	notBuiltCommands = []string{"watch", "checkpoint", "backup", "restore", "repair", "advance", "serve"}
+	notBuiltCommands = []string{"watch", "advance", "serve"}
 	notBuiltFlags    = []string{"--window", "--slide", "--watermark", "--lateness", "--late", "--token"}
 )
 

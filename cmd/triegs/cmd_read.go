@@ -11,7 +11,7 @@ import (
 
 // answersCmd prints the answers of a registered query.
 type answersCmd struct {
-	Dir   string `arg:"" help:"Directory of the store."`
+	source
 	Name  string `arg:"" help:"Name of the query."`
 	Count bool   `help:"Print the name, the number of answers and their total multiplicity instead."`
 	outputFlags
@@ -19,7 +19,7 @@ type answersCmd struct {
 
 // Run runs the command.
 func (c *answersCmd) Run(a *app) error {
-	return a.reading(c.Dir, func(db *triegs.DB, snap *triegs.Snapshot) error {
+	return a.reading(c.source, func(db *triegs.DB, snap *triegs.Snapshot) error {
 		q, err := db.Query(c.Name)
 		if err != nil {
 			return err
@@ -33,7 +33,7 @@ func (c *answersCmd) Run(a *app) error {
 
 // selectCmd answers a query once.
 type selectCmd struct {
-	Dir  string `arg:"" help:"Directory of the store."`
+	source
 	Text string `arg:"" help:"The query, in either form."`
 	outputFlags
 }
@@ -52,7 +52,7 @@ func (c *selectCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.reading(c.Dir, func(_ *triegs.DB, snap *triegs.Snapshot) error {
+	return a.reading(c.source, func(_ *triegs.DB, snap *triegs.Snapshot) error {
 		w := c.writer(a)
 		if err := w.Begin(name, q.Columns(), !q.Distinct()); err != nil {
 			return err
@@ -89,7 +89,7 @@ func (c *explainCmd) Run(a *app) error {
 		return f.locate(err)
 	}
 	if c.Dir != "" {
-		err := a.reading(c.Dir, func(db *triegs.DB, _ *triegs.Snapshot) error {
+		err := a.reading(source{Dir: c.Dir}, func(db *triegs.DB, _ *triegs.Snapshot) error {
 			for _, q := range db.Queries() {
 				if q.Text() == f.text {
 					x = q.Explain()
@@ -107,13 +107,13 @@ func (c *explainCmd) Run(a *app) error {
 
 // statsCmd prints figures.
 type statsCmd struct {
-	Dir    string `arg:"" help:"Directory of the store."`
+	source
 	Output string `default:"text" enum:"text,json" help:"text or json."`
 }
 
 // Run runs the command.
 func (c *statsCmd) Run(a *app) error {
-	return a.reading(c.Dir, func(db *triegs.DB, snap *triegs.Snapshot) error {
+	return a.reading(c.source, func(db *triegs.DB, snap *triegs.Snapshot) error {
 		m, offsets := db.Metrics(), snap.Offsets()
 		if c.Output == "json" {
 			e := json.NewEncoder(a.stdout)
@@ -137,12 +137,12 @@ func (c *statsCmd) Run(a *app) error {
 
 // verifyCmd checks a store.
 type verifyCmd struct {
-	Dir string `arg:"" help:"Directory of the store."`
+	source
 }
 
 // Run runs the command.
 func (c *verifyCmd) Run(a *app) error {
-	return a.reading(c.Dir, func(db *triegs.DB, snap *triegs.Snapshot) error {
+	return a.reading(c.source, func(db *triegs.DB, snap *triegs.Snapshot) error {
 		if err := db.Verify(a.ctx); err != nil {
 			return err
 		}

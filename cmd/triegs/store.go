@@ -30,10 +30,16 @@ func (a *app) withStore(dir string, opts triegs.Options, f func(db *triegs.DB) e
 	return f(db)
 }
 
-// reading opens the store in dir without writing to it, and pins its last
-// epoch.
-func (a *app) reading(dir string, f func(db *triegs.DB, snap *triegs.Snapshot) error) error {
-	return a.withStore(dir, triegs.Options{ReadOnly: true}, func(db *triegs.DB) (err error) {
+// source says which store a reading command reads, and what of it.
+type source struct {
+	Dir        string `arg:"" help:"Directory of the store."`
+	Checkpoint bool   `help:"Read the newest checkpoint alone, also of a store that another process has open."`
+}
+
+// reading opens a store without writing to it, and pins its last epoch.
+func (a *app) reading(from source, f func(db *triegs.DB, snap *triegs.Snapshot) error) error {
+	opts := triegs.Options{ReadOnly: true, LastCheckpoint: from.Checkpoint}
+	return a.withStore(from.Dir, opts, func(db *triegs.DB) (err error) {
 		snap, err := db.Snapshot()
 		if err != nil {
 			return err

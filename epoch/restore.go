@@ -1,0 +1,211 @@
+package epoch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/triegs/triegs/catalog"
+	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/internal/term"
+	"github.com/triegs/triegs/rootvec"
+	"github.com/triegs/triegs/views"
+)
+
+// Base is a saved base state, as Freeze and Slice have handed it out.
+type Base struct {
+	Epoch     uint64
+	Time      int64
+	LastTerm  uint64
+	Sequence  uint64
+	Relations []BaseRelation
+	Queries   []*catalog.Query // with their plans, in any order
+	Sources   rootvec.Sources
+	Digest    rootvec.Digest
+	// Phase, if it is not nil, is told what begins: "terms", "facts", "views".
+	Phase func(name string)
+	// Terms calls add for each held term, ascending by id.
+	Terms func(add func(id uint64, form []byte) error) error
+	// Facts calls add for each chunk of contributions, those saved last first.
+	Facts func(add func(chunk []byte) error) error
+}
+
+// BaseRelation is a saved relation: its number is its place in the list.
+type BaseRelation struct {
+	Name   string
+	Arity  int
+	Facts  int
+	Digest rootvec.Digest
+}
+
+func (b *Base) phase(name string) {
+	if b.Phase != nil {
+		b.Phase(name)
+	}
+}
+
+// Restore brings a fresh engine to a saved state and publishes it. Indexes and
+// views are built from the facts. What does not fit together, the digest of a
+// relation above all, is ErrCorrupt and names the relation; the engine is of no
+// use then. Cost: sorting the facts once for each index.
+func (e *Engine) Restore(ctx context.Context, b *Base) error {
+	if err := e.hold(ctx); err != nil {
+		return err
+	}
+	defer e.free()
+	if err := e.restoreFacts(b); err != nil {
+		return err
+	}
+	b.phase("views")
+	digests := make(chan error, 1)
+	go func() { digests <- e.restoreDigests(ctx, b) }()
+	err := e.restoreViews(ctx, b)
+	if derr := <-digests; err == nil {
+		err = derr
+	}
+	if err != nil {
+		return err
+	}
+	e.last, e.time, e.sources, e.keeps = b.Epoch, b.Time, b.Sources, true
+	e.terms.last.Store(e.dict.Len())
+	e.views.SealAs(b.Epoch + 1)
+	e.fillIndexes()
+	v := e.Current.Fresh()
+	*v = rootvec.Vector{
+		Epoch: b.Epoch, Time: b.Time, Roots: v.Roots, Terms: e.dict.Len(),
+		Sources: e.sources, Catalog: e.schema, Digest: e.digest,
+	}
+	v.Roots, v.Space = e.views.Copy(v.Roots)
+	e.publish(v)
+	return nil
+}
+
+// restoreFacts fills the dictionary, the relations and the contributions.
+func (e *Engine) restoreFacts(b *Base) error {
+	b.phase("terms")
+	if err := b.Terms(e.dict.Restore); err != nil {
+		return err
+	}
+	if e.dict.Len() > b.LastTerm {
+		return fmt.Errorf("%w: term %d of %d", errs.ErrCorrupt, e.dict.Len(), b.LastTerm)
+	}
+	e.dict.SetLen(b.LastTerm)
+	c := catalog.Empty.Clone()
+	for _, r := range b.Relations {
+		rel := catalog.Relation{Name: r.Name, Arity: r.Arity}
+		if err := rel.Check(); err != nil {
+			return fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
+		}
+		if _, _, twice := c.Relation(r.Name); twice {
+			return fmt.Errorf("%w: relation %s is there twice", errs.ErrCorrupt, r.Name)
+		}
+		c.AddRelation(rel)
+		e.growRelation(rel)
+	}
+	e.setCatalog(c, nil)
+	b.phase("facts")
+	to := e.facts.Restore()
+	if err := b.Facts(to.Add); err != nil {
+		return err
+	}
+	if err := to.Finish(b.Sequence); err != nil {
+		return err
+	}
+	for i, r := range b.Relations {
+		if n := e.facts.Len(uint32(i)); n != r.Facts {
+			return fmt.Errorf("%w: relation %s has %d facts, %d were saved", errs.ErrCorrupt, r.Name, n, r.Facts)
+		}
+	}
+	return nil
+}
+
+// restoreDigests computes the digest of each relation and compares it with the
+// one that was saved.
+func (e *Engine) restoreDigests(ctx context.Context, b *Base) error {
+	var hasher rootvec.Hasher
+	for i, r := range b.Relations {
+		part := &e.parts[i]
+		n := 0
+		for f := e.facts.Facts(uint32(i)); f.Next(); n++ {
+			if n&0xfff == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			hasher.Fact(e.tags[i], r.Arity)
+			for c, id := range f.Tuple() {
+				x, y := e.dict.Hash(id)
+				if x|y == 0 {
+					return fmt.Errorf("%w: relation %s names term %d, which was not saved", errs.ErrCorrupt, r.Name, id)
+				}
+				hasher.Column(c, x, y)
+			}
+			hasher.Move(part, 0, f.Count())
+		}
+		if *part != r.Digest {
+			return fmt.Errorf("%w: relation %s has content digest %v, %v was saved", errs.ErrCorrupt, r.Name, *part, r.Digest)
+		}
+		e.digest = e.digest.Plus(*part)
+	}
+	if e.digest != b.Digest {
+		return fmt.Errorf("%w: the content digest is %v, %v was saved", errs.ErrCorrupt, e.digest, b.Digest)
+	}
+	return nil
+}
+
+// restoreViews builds the indexes of all relations and the views of all queries,
+// in the order of their registration.
+func (e *Engine) restoreViews(ctx context.Context, b *Base) error {
+	for i := range b.Relations {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		rel := uint32(i)
+		e.views.Load(i, e.facts.Len(rel), func(yield func(tuple []uint64, weight int64) bool) {
+			for f := e.facts.Facts(rel); f.Next(); {
+				if !yield(f.Tuple(), f.Count()) {
+					return
+				}
+			}
+		})
+	}
+	queries := slices.SortedFunc(slices.Values(b.Queries), func(x, y *catalog.Query) int {
+		return cmp.Compare(x.Epoch, y.Epoch)
+	})
+	for _, q := range queries {
+		if err := e.restoreQuery(ctx, q); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("%w: query %s: %w", errs.ErrCorrupt, q.Name, err)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) restoreQuery(ctx context.Context, q *catalog.Query) error {
+	if missing, err := e.schema.CheckArities(q.Plan); err != nil || len(missing) > 0 {
+		return fmt.Errorf("its relations %v were not saved: %w", missing, err)
+	}
+	r := resolver{e, make(map[term.Term]uint64)}
+	for i := range q.Plan.Aliases {
+		for _, k := range q.Plan.Aliases[i].Consts {
+			id, ok := e.dict.Find(k.Term, e.dict.Len())
+			if !ok {
+				return fmt.Errorf("its constant %v was not saved", k.Term)
+			}
+			r.consts[k.Term] = id
+		}
+	}
+	v, err := e.views.Register(q.Plan, r, ctx.Err)
+	if err != nil {
+		return err
+	}
+	all := maps.Clone(e.schema.Views)
+	if all == nil {
+		all = make(map[string]*views.Query)
+	}
+	all[q.Name] = v
+	e.setCatalog(e.schema.Catalog.WithQuery(q), all)
+	return nil
+}

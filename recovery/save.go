@@ -1,0 +1,201 @@
+package recovery
+
+import (
+	"context"
+	"time"
+
+	"github.com/triegs/triegs/checkpoint"
+	"github.com/triegs/triegs/epoch"
+)
+
+// saver lets one checkpoint or backup run at a time.
+type saver struct {
+	turn  chan struct{} // holds one token while somebody saves
+	saved uint64        // the epoch of the newest checkpoint
+}
+
+// Saved says what a checkpoint cost.
+type Saved struct {
+	Epoch   uint64 // of the checkpoint
+	Written bool   // false: the newest checkpoint was of this epoch already
+	Full    bool   // all of the state, not what has changed alone
+	Bytes   int64  // written
+	Took    time.Duration
+	// Cut is what was freed of the log; CutErr is why nothing was, which leaves
+	// the checkpoint as good as it is.
+	Segments int
+	Freed    int64
+	CutErr   error
+}
+
+// takeTurn waits until nobody else saves.
+func (s *Store) takeTurn(ctx context.Context) error {
+	select {
+	case s.saver.turn <- struct{}{}:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Store) giveTurn() { <-s.saver.turn }
+
+// Checkpoint saves the state after the last applied epoch while later ones are
+// applied, then cuts the log behind the older of the two checkpoints that are
+// kept. Where nothing has happened since the newest one it does nothing.
+//
+// An error leaves the older checkpoints and the log as they were. Cost: what has
+// changed since the newest checkpoint; now and then, so that the sum of what is
+// kept stays within a small multiple of the state, all of it.
+func (s *Store) Checkpoint(ctx context.Context) (Saved, error) {
+	if err := s.takeTurn(ctx); err != nil {
+		return Saved{}, err
+	}
+	defer s.giveTurn()
+	return s.checkpoint(ctx)
+}
+
+func (s *Store) checkpoint(ctx context.Context) (Saved, error) {
+	start := s.o.Now()
+	report, err := s.save(ctx)
+	if err != nil || !report.Written {
+		return report, err
+	}
+	s.saver.saved = report.Epoch
+	if older, ok := s.checkpoints.Older(); ok {
+		report.Segments, report.Freed, report.CutErr = s.Log.DropThrough(ctx, older.LogIndex)
+	}
+	report.Took = s.o.Now().Sub(start)
+	return report, nil
+}
+
+func (s *Store) save(ctx context.Context) (report Saved, err error) {
+	if e := s.saver.saved; e > 0 && e == s.Engine.Current.Epoch() {
+		return Saved{Epoch: e}, nil
+	}
+	before, first := s.checkpoints.Stats().BytesWritten, uint64(1)
+	w, err := s.checkpoints.Begin(ctx)
+	if err != nil {
+		return report, err
+	}
+	if !w.Full() {
+		first = s.checkpoints.List()[0].LastTerm + 1
+	}
+	defer func() {
+		if err != nil {
+			w.Abort()
+		}
+	}()
+	f, err := s.Engine.Freeze(ctx, w.Full())
+	if err != nil {
+		return report, err
+	}
+	committed := false
+	defer func() { s.Engine.Thaw(f, committed) }()
+	if err := s.write(ctx, w, f, first); err != nil {
+		return report, err
+	}
+	// What is in a checkpoint must be in the log as well: the log is the proof
+	// of what was acknowledged.
+	if err := s.durable(ctx, f.Epoch); err != nil {
+		return report, err
+	}
+	if err := w.Commit(ctx, s.header(f)); err != nil {
+		return report, err
+	}
+	committed = true
+	report = Saved{Epoch: f.Epoch, Written: true, Full: w.Full(), Bytes: s.checkpoints.Stats().BytesWritten - before}
+	if s.o.TermCache > 0 {
+		if err := s.Engine.SpillTerms(f.LastTerm, s.checkpoints, s.o.TermCache); err != nil {
+			return report, err
+		}
+	}
+	return report, nil
+}
+
+// durable returns when the epoch is on stable storage.
+func (s *Store) durable(ctx context.Context, e uint64) error {
+	if s.Log == nil {
+		return nil // a copy of what does not change
+	}
+	if err := s.Engine.WaitFor(ctx, e); err != nil {
+		return err
+	}
+	if s.Log.Durable() >= e {
+		return nil
+	}
+	return s.Log.Sync(ctx)
+}
+
+const (
+	// sliceFacts is how many facts are read while writers wait, some hundred
+	// microseconds.
+	sliceFacts = 1024
+	// chunkBytes is when a chunk of facts is handed on.
+	chunkBytes = 128 << 10
+	// restPerSlice is how much longer than a slice writers are left alone after
+	// it when there are any.
+	restPerSlice = 4
+)
+
+// write hands the facts of f and its terms from first on to w.
+func (s *Store) write(ctx context.Context, w *checkpoint.Writer, f *epoch.Frozen, first uint64) error {
+	var chunk []byte
+	seen := f.Epoch
+	for more := true; more; {
+		start := s.o.Now()
+		var err error
+		if chunk, more, err = s.Engine.Slice(ctx, f, chunk[:0], sliceFacts); err != nil {
+			return err
+		}
+		held := s.o.Now().Sub(start)
+		if len(chunk) > 0 {
+			if err := w.Facts(chunk); err != nil {
+				return err
+			}
+		}
+		if now := s.Engine.Current.Epoch(); now != seen {
+			seen = now
+			if err := pause(ctx, held*restPerSlice); err != nil {
+				return err
+			}
+		}
+	}
+	return s.Engine.Dict().Each(first, f.LastTerm, w.Term)
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// header is what a checkpoint says of a frozen state.
+func (s *Store) header(f *epoch.Frozen) checkpoint.Header {
+	h := checkpoint.Header{
+		Epoch: f.Epoch, Time: f.Time, LogIndex: f.Epoch, LastTerm: f.LastTerm, Contributions: f.Sequence,
+		StoreID: s.id.Log, Timeline: s.id.Timeline, Digest: f.Digest,
+	}
+	for i, r := range f.Catalog.Relations() {
+		h.Relations = append(h.Relations, checkpoint.Relation{
+			Name: r.Name, Arity: r.Arity, Facts: int64(f.Facts[i]), Digest: f.Parts[i],
+		})
+	}
+	for _, q := range f.Catalog.Queries() {
+		h.Queries = append(h.Queries, checkpoint.Query{
+			Name: q.Name, Text: q.Text, Set: q.Set, Distinct: q.Dist, Epoch: q.Epoch, Plan: q.Plan.Fingerprint(),
+		})
+	}
+	for name, src := range f.Sources.All() {
+		h.Sources = append(h.Sources, checkpoint.Source{
+			Name: name, Incarnation: src.Incarnation, Next: src.Next, Skipped: src.Skipped,
+		})
+	}
+	return h
+}

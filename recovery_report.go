@@ -1,0 +1,44 @@
+package triegs
+
+import "time"
+
+// Recovery tells what Open has found and done.
+func (db *DB) Recovery() RecoveryReport {
+	r := db.report
+	return RecoveryReport{
+		Created: r.Log.Created, Epochs: r.Epochs, Events: r.Events,
+		Checkpoint: Epoch(r.Checkpoint), Damaged: r.Damaged, Replanned: r.Replanned,
+		CutBytes: r.Log.CutBytes, CutFile: r.Log.CutFile, CutOffset: r.Log.CutOffset,
+		Terms: r.Terms, Facts: r.Facts, Views: r.Views, Scan: r.Scan, Replay: r.Replay,
+	}
+}
+
+// RecoveryReport says what Open has found and done.
+type RecoveryReport struct {
+	Created bool // the store did not exist before
+	// Checkpoint is the epoch of the checkpoint that was loaded, 0 if none.
+	Checkpoint Epoch
+	// Damaged are checkpoints that were passed over, with the reason; see
+	// Options.Fallback.
+	Damaged []string
+	// Replanned are queries that this build of the library maintains in another
+	// way than the one that saved them.
+	Replanned []string
+	Epochs    uint64 // epochs replayed from the log
+	Events    uint64 // events in them
+	// CutBytes is the length of the torn end of the log, an epoch that was
+	// never acknowledged; it was at CutOffset of CutFile.
+	CutBytes, CutOffset int64
+	CutFile             string
+	// Terms and Facts are the times of reading the checkpoint, Views that of
+	// building indexes and views from it, Scan that of opening and repairing the
+	// log, Replay that of applying what it holds beyond the checkpoint.
+	Terms, Facts, Views, Scan, Replay time.Duration
+}
+
+// RecoveryProgress tells how far Open is.
+type RecoveryProgress struct {
+	Phase string // "terms", "facts", "views" of a checkpoint, then "log"
+	Epoch Epoch  // reached so far
+	Last  Epoch  // where the log ends, 0 while that is not known
+}
