@@ -197,15 +197,16 @@ func (s *Store) loadOne(ctx context.Context, info checkpoint.Info, r *Report) (c
 		began, running = now, map[string]*time.Duration{"terms": &r.Terms, "facts": &r.Facts, "views": &r.Views}[name]
 		s.tell(Progress{Phase: name, Epoch: h.Epoch})
 	}
-	if err := s.Engine.Restore(ctx, base); err != nil {
-		return 0, err
-	}
-	*running = s.o.Now().Sub(began)
+	// Before they are read, so that they never are in memory all at once.
 	if s.o.TermCache > 0 {
 		if err := s.Engine.SpillTerms(h.LastTerm, s.checkpoints, s.o.TermCache); err != nil {
 			return 0, err
 		}
 	}
+	if err := s.Engine.Restore(ctx, base); err != nil {
+		return 0, err
+	}
+	*running = s.o.Now().Sub(began)
 	r.Checkpoint = h.Epoch
 	return h.LogIndex, nil
 }
