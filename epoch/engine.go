@@ -58,6 +58,7 @@ type Engine struct {
 	words   []uint64                          // memory of the tuples of rec
 	buf     []byte                            // memory of its encoding
 	applied uint64                            // events of the epoch under construction
+	gone    uint64                            // columns of the facts that it retracted
 	left    struct{ ignored, skipped uint64 } // events left out of it
 	marks   marks                             // where to go back to
 	pins    []mvcc.Version
@@ -197,7 +198,7 @@ func (e *Engine) Begin(ctx context.Context) error {
 		Events:    keep(rec.Events),
 		Sources:   keep(rec.Sources),
 	}
-	e.words, e.applied = keep(e.words), 0
+	e.words, e.applied, e.gone = keep(e.words), 0, 0
 	e.left.ignored, e.left.skipped = 0, 0
 	e.facts.Begin()
 	return nil
@@ -362,6 +363,9 @@ func (e *Engine) Event(ev *record.Event) error {
 	}
 	if err == nil {
 		e.applied++
+		if ev.Op != OpInsert {
+			e.gone += uint64(max(len(ev.Tuple), 2))
+		}
 		if e.log != nil {
 			e.rec.Events = append(e.rec.Events, *ev)
 		}
@@ -560,6 +564,10 @@ func (e *Engine) finish(kind record.Kind, digest rootvec.Digest) (Ticket, error)
 	e.last, e.time, e.digest = v.Epoch, v.Time, digest
 	e.events.Add(e.applied)
 	e.countLeft()
+	if e.gone > 0 {
+		e.terms.gone += e.gone
+		e.terms.due.Store(e.termsDue())
+	}
 	if e.log == nil {
 		e.publish(v)
 	}

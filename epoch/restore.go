@@ -69,7 +69,7 @@ func (e *Engine) Restore(ctx context.Context, b *Base) error {
 		return err
 	}
 	e.last, e.time, e.sources, e.keeps = b.Epoch, b.Time, b.Sources, true
-	e.terms.last.Store(e.dict.Len())
+	e.terms.last = e.dict.Len()
 	e.views.SealAs(b.Epoch + 1)
 	e.fillIndexes()
 	v := e.Current.Fresh()

@@ -12,8 +12,10 @@ import (
 // termUpkeep is the state of the reclamation of terms. It changes while the epoch
 // is held.
 type termUpkeep struct {
-	last   atomic.Uint64 // ids handed out when terms were last marked
-	frozen bool          // the held terms are being saved, so none may go
+	last   uint64      // ids handed out when terms were last marked
+	gone   uint64      // columns of the facts retracted since then
+	due    atomic.Bool // as of the last epoch
+	frozen bool        // the held terms are being saved, so none may go
 	// dead says that marking has ended at epoch marked and terms wait for the
 	// last reader of an older epoch.
 	dead   atomic.Bool
@@ -28,12 +30,27 @@ const markSlice = 1024
 // facts, however few are live.
 const minNewTerms = 1 << 16
 
-// TermsDue reports whether about as many terms have come since the last
-// reclamation as are held, so that they pay for the next one. It may be called
-// at any time and costs a few loads.
-func (e *Engine) TermsDue() bool {
-	came := e.dict.Len() - e.terms.last.Load()
-	return came >= minNewTerms && came >= e.dict.Live()/2 && !e.terms.dead.Load()
+// TermsDue reports whether looking for terms that nothing names is worth its
+// pass over the facts. It may be called at any time and costs a load or two.
+func (e *Engine) TermsDue() bool { return e.terms.due.Load() && !e.terms.dead.Load() }
+
+// termsDue decides that from what has come and gone since the last pass. Terms
+// die with facts only, so a store that grows never pays; one that turns over its
+// terms pays once for about half of what it holds; one that shrinks when its
+// facts cannot name half of the terms any more.
+func (e *Engine) termsDue() bool {
+	if e.terms.gone < minNewTerms/2 {
+		return false
+	}
+	came, held := e.dict.Len()-e.terms.last, e.dict.Live()
+	if came >= minNewTerms && came >= held/2 && e.terms.gone >= came/16 {
+		return true
+	}
+	named := uint64(e.facts.Contributions()) // their values
+	for i, r := range e.schema.Relations() {
+		named += uint64(e.facts.Len(uint32(i))) * uint64(r.Arity)
+	}
+	return held > 2*named+minNewTerms
 }
 
 // MarkTerms finds the terms that neither a live contribution nor a registered
@@ -44,7 +61,8 @@ func (e *Engine) MarkTerms(ctx context.Context) (dead int, err error) {
 	if err := e.hold(ctx); err != nil {
 		return 0, err
 	}
-	e.terms.last.Store(e.dict.Len())
+	e.terms.last, e.terms.gone = e.dict.Len(), 0
+	e.terms.due.Store(false)
 	e.dict.StartMark()
 	err = e.markConstants()
 	e.free()
