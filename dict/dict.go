@@ -168,7 +168,11 @@ func (d *Dict) find(st *state, k *key, limit uint64) (id uint64, v verdict) {
 			return 0, v
 		}
 		if id = number | slot&idMask; uint32(slot>>hashShift) == k.hash && id <= limit {
-			if e := st.at(id); e != nil && e.word(0) == k.w0 {
+			e := st.near(id)
+			if e == nil {
+				e = st.seldom(id)
+			}
+			if e != nil && e.word(0) == k.w0 {
 				if k.short {
 					if e.word(1) == k.w1 {
 						return id, yes
@@ -479,9 +483,14 @@ func (d *Dict) formOf(st *state, id uint64, e *entry) (form []byte, ok bool) {
 // form is formOf of an id.
 func (d *Dict) form(id uint64) (form []byte, ok bool) {
 	st := d.state.Load()
-	e := st.at(id)
+	e := st.near(id)
 	if e == nil {
-		return nil, false
+		if e = st.seldom(id); e == nil {
+			return nil, false
+		}
+	}
+	if form, ok = e.short(); ok {
+		return form, true
 	}
 	return d.formOf(st, id, e)
 }
@@ -517,9 +526,12 @@ func (d *Dict) Has(id uint64) bool {
 // Hash returns the two content hashes of the term of an id, which depend on
 // nothing but the term. Ids are those of Term; of others the hashes are 0.
 func (d *Dict) Hash(id uint64) (a, b uint64) {
-	e := d.state.Load().at(id)
+	st := d.state.Load()
+	e := st.near(id)
 	if e == nil {
-		return 0, 0
+		if e = st.seldom(id); e == nil {
+			return 0, 0
+		}
 	}
 	return e.word(2), e.word(3)
 }

@@ -34,6 +34,9 @@ func (ed *edit) publish() {
 	if len(st.old) == 0 {
 		st.old = nil
 	}
+	if st.flatten(); ed.d.loading {
+		st.flat = nil
+	}
 	ed.d.pages.Store(st.bytes() + int64(len(ed.d.renewed))*renewalBytes)
 	ed.d.state.Store(st)
 	ed.d.tail = tail{}
@@ -62,7 +65,7 @@ func (st *state) bytes() (n int64) {
 	for i := range st.old {
 		n += st.old[i].bytes()
 	}
-	return n + st.top.bytes()
+	return n + st.top.bytes() + int64(len(st.flat))*8
 }
 
 func (e *era) bytes() (n int64) {
@@ -245,6 +248,7 @@ func (d *Dict) openPage(number uint64) {
 	default:
 		c.dense.pages[page], c.dense.notes[page] = d.newPage(), new(note)
 		d.pages.Add(pageBytes)
+		d.extendFlat(number, c.dense.pages[page])
 	}
 	d.tail = tail{number, c.dense.pages[page], c.dense.notes[page]}
 }
@@ -257,6 +261,22 @@ func (d *Dict) spareChunk(c *chunk) {
 	}
 	d.spare.chunk, c.dense = c.dense, nil
 	d.pages.Add(-denseBytes)
+}
+
+// extendFlat adds the page of the next ids to the list of near.
+func (d *Dict) extendFlat(number uint64, p *entryPage) {
+	if d.loading {
+		return // all terms are soon there, and then the list is made in one go
+	}
+	st := *d.state.Load()
+	before := len(st.flat)
+	if number == st.flatAt+uint64(before) {
+		st.flat = append(st.flat, p)
+	} else {
+		st.flatten()
+	}
+	d.pages.Add(int64(len(st.flat)-before) * 8)
+	d.state.Store(&st)
 }
 
 // newPage returns an empty page.

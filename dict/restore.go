@@ -48,7 +48,7 @@ func (d *Dict) Restore(id uint64, form []byte) error {
 		s.release()
 		return fmt.Errorf("dictionary: term %d: %w", id, d.Err())
 	}
-	d.loading = true
+	d.startLoading()
 	d.gone.Add(id - last - 1)
 	d.enter(id, older, s)
 	return nil
@@ -121,6 +121,18 @@ func (d *Dict) SetLen(n uint64) {
 	}
 }
 
+// startLoading begins restoring: pages move, so that the list of near goes.
+func (d *Dict) startLoading() {
+	if d.loading {
+		return
+	}
+	d.loading = true
+	st := *d.state.Load()
+	d.pages.Add(-int64(len(st.flat)) * 8)
+	st.flat = nil
+	d.state.Store(&st)
+}
+
 // endLoading ends restoring: what Restore has kept for itself goes.
 func (d *Dict) endLoading() {
 	if !d.loading {
@@ -129,11 +141,11 @@ func (d *Dict) endLoading() {
 	d.loading = false
 	d.built = d.n.Load()
 	d.spare.page, d.spare.chunk = nil, nil
-	if st := d.state.Load(); st.through > d.built {
-		next := *st
-		next.through = d.built
-		d.state.Store(&next)
-	}
+	st := *d.state.Load()
+	st.through = min(st.through, d.built)
+	st.flatten()
+	d.pages.Add(int64(len(st.flat)) * 8)
+	d.state.Store(&st)
 }
 
 // seal makes the tail sparse if few of its ids are held, when the next page

@@ -181,7 +181,7 @@ func (d *Dict) Spill(through uint64, b Backing, cacheBytes int64) error {
 	}
 	st.store = &store{b, c}
 	if through > ed.d.n.Load() {
-		ed.d.loading = true
+		ed.d.startLoading()
 	}
 	if before := st.through; through > before {
 		ed.spill(before+1, through)

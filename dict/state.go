@@ -24,10 +24,12 @@ const (
 // The writer may write in place what belongs to ids above its last one only,
 // since no reader looks at these; anything else it replaces by a copy.
 type state struct {
-	slots   []uint64 // the table
-	renewed bool     // a newer id may stand for the term of an older one
-	top     era      // the last era with pages
-	old     []era    // those before it, ascending
+	slots   []uint64     // the table
+	renewed bool         // a newer id may stand for the term of an older one
+	top     era          // the last era with pages
+	old     []era        // those before it, ascending
+	flat    []*entryPage // the dense pages at the end once more, nil where there is none
+	flatAt  uint64       // the number of flat[0]
 	slabs   [][]byte
 	through uint64 // long forms up to this id are not in slabs
 	store   *store // but here
@@ -73,17 +75,67 @@ const sparseMax = pageTerms / 8
 // at returns the entry of an id, nil if there is none. An entry of zeros belongs
 // to no term.
 func (st *state) at(id uint64) *entry {
-	if c := id>>chunkShift - st.top.first; c < uint64(len(st.top.chunks)) {
-		if dense := st.top.chunks[c].dense; dense != nil {
-			if p := dense.pages[id>>pageShift%chunkPages]; p != nil {
-				return (*entry)(p[id%pageTerms*entryBytes:])
-			}
-		}
+	if e := st.near(id); e != nil {
+		return e
 	}
 	return st.seldom(id)
 }
 
-// seldom is at for all ids that are not in dense pages of the last era.
+// near is at for the ids in dense pages at the end, which are nearly all; it is
+// nil for others. It is small enough to be compiled into its callers, and has a
+// list of its own since a step less in the directory is a tenth of a Hash.
+func (st *state) near(id uint64) (e *entry) {
+	if p := id>>pageShift - st.flatAt; p < uint64(len(st.flat)) {
+		if page := st.flat[p]; page != nil {
+			e = page.at(id % pageTerms)
+		}
+	}
+	return e
+}
+
+// flatten makes the list of near, of as many chunks at the end as have dense
+// pages for a quarter of it.
+func (st *state) flatten() {
+	st.flat, st.flatAt = nil, 0
+	chunks, dense, first := st.top.chunks, 0, len(st.top.chunks)
+	for i := len(chunks) - 1; i >= 0; i-- {
+		if chunks[i].dense != nil {
+			dense += chunks[i].dense.count()
+		}
+		if span := (len(chunks) - i) * chunkPages; span <= 4*dense+chunkPages {
+			first = i
+		}
+	}
+	st.flatAt = (st.top.first + uint64(first)) << (chunkShift - pageShift)
+	for _, c := range chunks[first:] {
+		for page := range chunkPages {
+			var p *entryPage
+			if c.dense != nil {
+				p = c.dense.pages[page]
+			}
+			if p != nil || len(st.flat) > 0 {
+				st.flat = append(st.flat, p)
+			} else {
+				st.flatAt++
+			}
+		}
+	}
+	for n := len(st.flat); n > 0 && st.flat[n-1] == nil; n-- {
+		st.flat = st.flat[:n-1]
+	}
+}
+
+// count is the number of dense pages.
+func (c *denseChunk) count() (n int) {
+	for _, p := range c.pages {
+		if p != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// seldom is at for all ids.
 func (st *state) seldom(id uint64) *entry {
 	c := st.chunk(id >> chunkShift)
 	if c == nil {

@@ -58,10 +58,11 @@ func (d *Dict) takeBack(st *state, id uint64) {
 // dropNew is drop of an id that no reader has looked at, so that a slab which is
 // empty now may be let go at once.
 func (d *Dict) dropNew(id uint64, e *entry) {
-	st := *d.state.Load()
-	if i := d.drop(&st, id, e); i >= 0 && d.slabs.empty(&st, i) {
-		d.slabs.release(&st, i)
-		d.state.Store(&st)
+	st := d.state.Load()
+	if i := d.drop(st, id, e); i >= 0 && d.slabs.empty(st, i) {
+		next := *st
+		d.slabs.release(&next, i)
+		d.state.Store(&next)
 	}
 }
 
@@ -125,6 +126,7 @@ func renewedSlot(older map[uint64]uint64, slot uint64) uint64 {
 // cut takes the entries after n out of the directory. Readers have seen none of
 // them, so that dense pages are cut where they are.
 func (d *Dict) cut(n, last uint64) {
+	d.cutFlat(n)
 	st := d.state.Load()
 	if n == 0 || n>>chunkShift != last>>chunkShift {
 		ed := d.edit()
@@ -150,6 +152,18 @@ func (d *Dict) cut(n, last uint64) {
 		ed.publish()
 	}
 	d.tail = tail{}
+}
+
+// cutFlat takes the pages after that of an id out of the list of near.
+func (d *Dict) cutFlat(n uint64) {
+	st := d.state.Load()
+	keep := n>>pageShift + 1 - min(st.flatAt, n>>pageShift+1)
+	if cut := len(st.flat) - int(keep); cut > 0 {
+		next := *st
+		next.flat = st.flat[:keep]
+		d.pages.Add(-int64(cut) * 8)
+		d.state.Store(&next)
+	}
 }
 
 // cutChunks drops all chunks after that of an id, which are the last ones.
