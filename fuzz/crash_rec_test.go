@@ -127,7 +127,7 @@ func grow(t *testing.T, db *triegs.DB, to, pad int, seen func(stage)) {
 func newRecorded(t *testing.T, epochs, pad int) *recorded {
 	t.Helper()
 	r := &recorded{dir: filepath.Join(t.TempDir(), "store"), pad: pad}
-	opts := &triegs.Options{}
+	opts := &triegs.Options{CheckpointBytes: -1} // all of it stays in the log
 	if pad > 0 {
 		opts.Durability = triegs.SyncNone
 	}
@@ -217,7 +217,8 @@ func places(t *testing.T, path string) (out []place) {
 // again.
 func (r *recorded) opens(t *testing.T, what, dir string, epoch int, cut bool) {
 	t.Helper()
-	db, err := triegs.Open(dir, nil)
+	logOnly := &triegs.Options{CheckpointBytes: -1}
+	db, err := triegs.Open(dir, logOnly)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -237,7 +238,7 @@ func (r *recorded) opens(t *testing.T, what, dir string, epoch int, cut bool) {
 	if err := db.Close(); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	if db, err = triegs.Open(dir, nil); err != nil {
+	if db, err = triegs.Open(dir, logOnly); err != nil {
 		t.Fatalf("%s, second time: %v", what, err)
 	}
 	next.want(t, what+", second time", db)
@@ -257,8 +258,9 @@ func (r *recorded) refuses(t *testing.T, what, dir string, want error, words ...
 	for _, o := range []*triegs.Options{{}, {ReadOnly: true}, {LockWait: -1}} {
 		db, err := triegs.Open(dir, o)
 		if err == nil {
+			at := stageOf(t, db)
 			db.Close()
-			t.Fatalf("%s: opened at %v, want %v", what, stageOf(t, db), want)
+			t.Fatalf("%s: opened at %v, want %v", what, at, want)
 		}
 		if !errors.Is(err, want) {
 			t.Fatalf("%s: got %v, want %v", what, err, want)

@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/triegs/triegs/checkpoint"
@@ -73,6 +74,9 @@ func (s *Store) save(ctx context.Context) (report Saved, err error) {
 	if e := s.saver.saved; e > 0 && e == s.Engine.Current.Epoch() {
 		return Saved{Epoch: e}, nil
 	}
+	if err := s.there(); err != nil {
+		return report, err
+	}
 	before, first := s.checkpoints.Stats().BytesWritten, uint64(1)
 	w, err := s.checkpoints.Begin(ctx)
 	if err != nil {
@@ -111,6 +115,16 @@ func (s *Store) save(ctx context.Context) (report Saved, err error) {
 		}
 	}
 	return report, nil
+}
+
+// there refuses to save into a directory that somebody has removed: making it
+// anew would leave checkpoints without the store that they belong to.
+func (s *Store) there() error {
+	if s.o.FS != nil || s.dir == "" {
+		return nil // not where the log is; a copy that is being made
+	}
+	_, err := os.Stat(s.dir)
+	return err
 }
 
 // durable returns when the epoch is on stable storage.
