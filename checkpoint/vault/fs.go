@@ -82,9 +82,13 @@ func (g *glass) Lock(name string) (io.Closer, error) {
 	return unlocker{g}, nil
 }
 
-// phantomsMax is how far below the newest file number missing tables are
-// looked for. A commit takes some five numbers, a chain has a thousand.
-const phantomsMax = 1 << 16
+// phantomsBelow and phantomsAbove are how far from the highest file number that
+// is there missing tables are looked for. A commit takes some five numbers, a
+// chain has at most a thousand elements.
+const (
+	phantomsBelow = 1 << 16
+	phantomsAbove = 1 << 12
+)
 
 // List lists a directory. With phantoms it adds the names that missing tables
 // may have: Pebble refuses to list the tables it should have if it does not
@@ -108,7 +112,7 @@ func (g *glass) List(dir string) ([]string, error) {
 		top = max(top, num)
 		have[num] = have[num] || strings.HasSuffix(n, ".sst")
 	}
-	for num := top - min(top, phantomsMax); num <= top; num++ {
+	for num := top - min(top, phantomsBelow); num <= top+phantomsAbove; num++ {
 		if !have[num] {
 			names = append(names, tableName(num))
 		}
