@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -25,12 +26,25 @@ func explain(op, dir string, err error) error {
 		if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
 			dir = info.Path
 		}
-		return fmt.Errorf("%s %s: %w: %w", op, dir, errs.ErrCorrupt, err)
+		return fmt.Errorf("%s %s: %w: %w", op, dir, errs.ErrCorrupt, oneLine{err})
 	case errors.Is(err, pebble.ErrClosed):
 		return fmt.Errorf("%s %s: %w", op, dir, errs.ErrClosed)
 	}
 	return fmt.Errorf("%s %s: %w", op, dir, err)
 }
+
+// oneLine is an error without the lines that Pebble adds to the first one, which
+// name its own machinery and would break the line of whoever logs it.
+type oneLine struct{ error }
+
+// Error gives the first line.
+func (o oneLine) Error() string {
+	line, _, _ := strings.Cut(o.error.Error(), "\n")
+	return line
+}
+
+// Unwrap gives the error as it is.
+func (o oneLine) Unwrap() error { return o.error }
 
 // explainOpen is explain for errors of Open, where Pebble reports most damage
 // of its own files without a mark: what neither the operating system nor the
