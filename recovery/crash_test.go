@@ -1,0 +1,199 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// openDisk opens the store on a disk.
+func openDisk(ctx context.Context, d *disk, o Options) (*Store, Report, error) {
+	s, r, err := Open(ctx, filepath.Join(d.root, "s"), o)
+	if err == nil && !o.Log.ReadOnly {
+		s.Engine.Logged(s.Log)
+	}
+	return s, r, err
+}
+
+// advance applies epochs up to n, one after another, acknowledged each.
+func (d *disk) advance(ctx context.Context, s *Store, n uint64) error {
+	for next := s.Engine.Current.Epoch() + 1; next <= n; next++ {
+		d.begun.Store(next)
+		if err := do(ctx, s.Engine, next); err != nil {
+			return err
+		}
+		d.acked.Store(next)
+	}
+	return nil
+}
+
+// survives checks the disk after a crash: the store opens at the last
+// acknowledged epoch or at one that was begun, whole; the next epochs and the
+// next checkpoint work, and so does the opening after them.
+func survives(ctx context.Context, d *disk, o Options) (at uint64, err error) {
+	s, _, err := openDisk(ctx, d, o)
+	if err != nil {
+		return 0, fmt.Errorf("open: %w", err)
+	}
+	closed := false
+	defer func() {
+		if !closed {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	at = s.Engine.Current.Epoch()
+	if acked, begun := d.acked.Load(), d.begun.Load(); at < acked || at > begun {
+		return at, fmt.Errorf("epoch %d, acknowledged are %d, begun %d", at, acked, begun)
+	}
+	if err := isAt(ctx, s.Engine, at); err != nil {
+		return at, err
+	}
+	if names, err := d.mem.List(filepath.Join(d.root, "s", checkpointsName+".tmp")); err == nil {
+		return at, fmt.Errorf("temporary files are left: %v", names)
+	}
+	if err := d.advance(ctx, s, at+1); err != nil {
+		return at, fmt.Errorf("the next epoch: %w", err)
+	}
+	saved, err := s.Checkpoint(ctx)
+	if err = errors.Join(err, saved.CutErr); err != nil || saved.Epoch != at+1 || !saved.Written {
+		return at, fmt.Errorf("the next checkpoint: %+v, %w", saved, err)
+	}
+	if err := d.advance(ctx, s, at+2); err != nil {
+		return at, fmt.Errorf("the epoch after it: %w", err)
+	}
+	closed = true
+	if err := s.Close(); err != nil {
+		return at, fmt.Errorf("close: %w", err)
+	}
+	s, r, err := openDisk(ctx, d, o)
+	if err != nil {
+		return at, fmt.Errorf("open again: %w", err)
+	}
+	closed = false
+	if r.Checkpoint != at+1 || r.Epochs != 1 {
+		return at, fmt.Errorf("open again: %+v, want checkpoint %d and one epoch", r, at+1)
+	}
+	return at, isAt(ctx, s.Engine, at+2)
+}
+
+// judge puts each crash on a disk of its own and runs check on it, on two
+// goroutines. In short mode only some of them.
+func judge(t *testing.T, what string, crashes []crash, check func(d *disk, c *crash) error) {
+	t.Helper()
+	stride := 1
+	if testing.Short() {
+		stride = 11
+	}
+	root := fastDir(t)
+	var next, done atomic.Int64
+	var workers sync.WaitGroup
+	for w := range 2 {
+		workers.Go(func() {
+			for !t.Failed() {
+				i := int(next.Add(1)-1) * stride
+				if i >= len(crashes) {
+					return
+				}
+				c := &crashes[i]
+				dir := filepath.Join(root, fmt.Sprint(w))
+				err := os.Mkdir(dir, 0o750)
+				var d *disk
+				if err == nil {
+					d, err = c.put(dir)
+				}
+				if err == nil {
+					err = check(d, c)
+				}
+				if err != nil {
+					t.Errorf("%s: %v", c.name, err)
+				}
+				if err := os.RemoveAll(dir); err != nil {
+					t.Error(err)
+				}
+				done.Add(1)
+			}
+		})
+	}
+	workers.Wait()
+	t.Logf("%s: %d crash points, %d crashes, %d of them looked at", what, len(crashes)/3, len(crashes), done.Load())
+}
+
+// judgeAll runs survives on each crash.
+func judgeAll(t *testing.T, what string, crashes []crash, change func(o *Options)) {
+	t.Helper()
+	judge(t, what, crashes, func(d *disk, _ *crash) error {
+		o := d.options()
+		if change != nil {
+			change(&o)
+		}
+		_, err := survives(t.Context(), d, o)
+		return err
+	})
+}
+
+// TestCrashSweep is REC-07 for a whole store: a crash before every change on
+// disk of its making, of epochs, of checkpoints of all kinds with the cuts of
+// the log, and of closing.
+func TestCrashSweep(t *testing.T) {
+	for name, cache := range map[string]int64{"texts in memory": 0, "texts on disk": 1 << 10} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sweepLife(t, cache)
+		})
+	}
+}
+
+func sweepLife(t *testing.T, cache int64) {
+	ctx := t.Context()
+	set := func(o *Options) { o.TermCache = cache }
+	d := newDisk(fastDir(t))
+	o := d.options()
+	set(&o)
+	var s *Store
+	step := func(what string, f func() error) {
+		t.Helper()
+		crashes := d.sweep(what, func() {
+			if err := f(); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		})
+		judgeAll(t, what, crashes, set)
+	}
+	to := func(n uint64) func() error { return func() error { return d.advance(ctx, s, n) } }
+	save := func(full bool, cut bool) func() error {
+		return func() error {
+			if full {
+				s.checkpoints.RequireFull()
+			}
+			saved, err := s.Checkpoint(ctx)
+			if saved.Full != full || saved.Segments > 0 != cut {
+				return fmt.Errorf("%+v", saved)
+			}
+			return errors.Join(err, saved.CutErr)
+		}
+	}
+	open := func() (err error) {
+		s, _, err = openDisk(ctx, d, o)
+		return err
+	}
+	step("creation", open)
+	step("epochs", to(9))
+	step("first checkpoint", save(true, false))
+	step("epochs behind it", to(14))
+	step("incremental checkpoint", save(false, true))
+	step("more epochs", to(19))
+	step("second incremental checkpoint", save(false, true))
+	step("epochs before a full one", to(23))
+	step("full checkpoint", save(true, true))
+	step("epochs behind the full one", to(27))
+	step("incremental checkpoint that drops a generation", save(false, true))
+	step("last epochs", to(30))
+	step("closing", func() error { return s.Close() })
+	step("opening", open)
+	step("closing again", func() error { return s.Close() })
+}

@@ -1,0 +1,344 @@
+package recovery
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/triegs/triegs/epoch/wal"
+)
+
+// files is the content of a directory tree by relative path.
+type files map[string][]byte
+
+// disk is what a store stands on: checkpoints in a file system in memory that
+// can be copied as a crash would leave it, the log in a real directory together
+// with a model of what of it is on stable storage. While it is on, it keeps
+// what a crash would leave before each change of either half.
+type disk struct {
+	root string // a real directory; its path leads to the checkpoints in mem, too
+	mem  *vfs.MemFS
+	fs   vfs.FS
+	rng  *rand.Rand
+
+	mu      sync.Mutex
+	on      bool
+	what    string // is being done
+	last    string // step of the log
+	sure    files  // of the real directory: names and contents on stable storage
+	synced  map[string]int
+	points  int
+	crashes []crash
+
+	// What a crash may give: acked was acknowledged, begun was begun.
+	acked, begun atomic.Uint64
+}
+
+// crash is a disk after a crash.
+type crash struct {
+	name         string
+	log          files
+	mem          *vfs.MemFS
+	from         string // the root in mem
+	acked, begun uint64
+	percent      int
+}
+
+// fastDir returns a directory in memory where there is one, for tests that
+// open thousands of stores and do not measure syncs.
+func fastDir(t testing.TB) string {
+	t.Helper()
+	if dir, err := os.MkdirTemp("/dev/shm", "triegs-recovery-"); err == nil {
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		return dir
+	}
+	return t.TempDir()
+}
+
+// newDisk is an empty disk at root, an existing empty directory.
+func newDisk(root string) *disk {
+	return diskOn(root, vfs.NewCrashableMem(), files{})
+}
+
+func diskOn(root string, mem *vfs.MemFS, sure files) *disk {
+	d := &disk{root: root, mem: mem, sure: sure, synced: map[string]int{}, rng: rand.New(rand.NewPCG(1, 2))}
+	d.fs = errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose {
+			d.point(fmt.Sprintf("checkpoint side, op kind %d of %s", op.Kind, filepath.Base(op.Path)))
+		}
+		return nil
+	}))
+	return d
+}
+
+// put brings a disk after a crash to root, an existing empty directory.
+func (c *crash) put(root string) (*disk, error) {
+	for name, b := range c.log {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, b, 0o640); err != nil {
+			return nil, err
+		}
+	}
+	// The checkpoints follow the directory to its new name, durably.
+	mem := c.mem.CrashClone(vfs.CrashCloneCfg{})
+	if err := mem.MkdirAll(filepath.Dir(root), 0o750); err != nil {
+		return nil, err
+	}
+	if err := mem.Rename(c.from, root); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for at := filepath.Dir(root); ; at = filepath.Dir(at) {
+		dir, err := mem.OpenDir(at)
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+			return nil, err
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	d := diskOn(root, mem, maps.Clone(c.log))
+	d.acked.Store(c.acked)
+	d.begun.Store(c.begun)
+	return d, nil
+}
+
+// options opens a store on the disk.
+func (d *disk) options() Options {
+	return Options{
+		FS: d.fs, Now: wallClock,
+		Log: wal.Options{SegmentBytes: 900, Step: d.step, Wrap: func(dev wal.Device) wal.Device { return &device{d, dev} }},
+	}
+}
+
+// sweep runs f and gives what crashes in it leave.
+func (d *disk) sweep(what string, f func()) []crash {
+	set := func(on bool) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.on, d.what = on, what
+	}
+	set(true)
+	f()
+	d.point("the end")
+	set(false)
+	got := d.crashes
+	d.crashes = nil
+	return got
+}
+
+// point keeps what a crash would leave now.
+func (d *disk) point(before string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pointLocked(before)
+}
+
+func (d *disk) pointLocked(before string) {
+	if !d.on {
+		return
+	}
+	d.points++
+	acked := d.acked.Load() // before the log is read
+	now := d.look()
+	for _, percent := range []int{0, 50, 100} {
+		d.crashes = append(d.crashes, crash{
+			name: fmt.Sprintf("%s, point %d, before %s, %d%%", d.what, d.points, before, percent),
+			log:  d.left(now, percent),
+			mem:  d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: d.rng}),
+			from: d.root, acked: acked, begun: d.begun.Load(), percent: percent,
+		})
+	}
+}
+
+// look reads the real directory.
+func (d *disk) look() files {
+	f := files{}
+	_ = filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return nil
+		}
+		name, err := filepath.Rel(d.root, path)
+		if err != nil {
+			return err
+		}
+		if b, err := os.ReadFile(path); err == nil {
+			f[filepath.ToSlash(name)] = b
+		}
+		return nil
+	})
+	return f
+}
+
+// left is what a crash leaves of the real directory: what is sure, and a part
+// of the rest.
+func (d *disk) left(now files, percent int) files {
+	if percent == 100 {
+		return now
+	}
+	out := files{}
+	names := slices.Sorted(maps.Keys(now))
+	for name := range d.sure {
+		if _, ok := now[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		is, there := now[name]
+		was, sure := d.sure[name]
+		lucky := percent > 0 && d.rng.IntN(2) == 0
+		switch {
+		case there && sure && len(is) > len(was) && isSegment(name):
+			out[name] = is[:len(was)+(len(is)-len(was))*percent/100]
+		case there && sure:
+			out[name] = was
+			if lucky {
+				out[name] = is
+			}
+		case there && lucky && isSegment(name): // the name is there, the data in part
+			n := d.synced[name]
+			out[name] = is[:n+(len(is)-n)*percent/100]
+		case there && lucky:
+			out[name] = is
+		case sure && !there && !lucky:
+			out[name] = was
+		}
+	}
+	return out
+}
+
+func isSegment(name string) bool { return strings.HasPrefix(name, "s/log/") }
+
+// step is called by the log before each of its changes.
+func (d *disk) step(what string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.settleLocked()
+	d.last = what
+	d.pointLocked("step " + what)
+	return nil
+}
+
+// settleLocked notes what the step before has made sure.
+func (d *disk) settleLocked() {
+	step := d.last
+	d.last = ""
+	switch {
+	case step == "sync the last segment":
+		d.syncedAll()
+	case step == "sync the directory of segments":
+		d.named(true, false)
+	case step == "sync directories", strings.HasPrefix(step, "sync parent of log"):
+		d.named(true, true)
+	case strings.HasPrefix(step, "sync "):
+		d.named(false, true)
+	}
+}
+
+// syncedAll notes that the contents of all segments are on stable storage.
+func (d *disk) syncedAll() {
+	for name, b := range d.look() {
+		if !isSegment(name) {
+			continue
+		}
+		d.synced[name] = len(b)
+		if _, ok := d.sure[name]; ok {
+			d.sure[name] = b
+		}
+	}
+}
+
+// named notes that the names of segments, or of other files, are on stable
+// storage. The other files are synced when they are written, but the note.
+func (d *disk) named(segments, others bool) {
+	now := d.look()
+	for name := range d.sure {
+		if _, ok := now[name]; !ok && (isSegment(name) && segments || !isSegment(name) && others) {
+			delete(d.sure, name)
+		}
+	}
+	for name, b := range now {
+		switch {
+		case isSegment(name) && segments:
+			n := min(max(d.synced[name], len(d.sure[name])), len(b))
+			d.sure[name] = b[:n]
+		case !isSegment(name) && others && name != "s/ACKED" && name != "s/LOCK":
+			d.sure[name] = b
+		}
+	}
+}
+
+// device is the log's way to its segments.
+type device struct {
+	d *disk
+	wal.Device
+}
+
+func (v *device) Append(first uint64, frames [][]byte) (bool, error) {
+	v.d.mu.Lock()
+	v.d.settleLocked()
+	v.d.pointLocked(fmt.Sprintf("writing entry %d", first))
+	v.d.mu.Unlock()
+	switched, err := v.Device.Append(first, frames)
+	if switched { // the segments that are full were synced
+		v.d.mu.Lock()
+		defer v.d.mu.Unlock()
+		now := v.d.look()
+		var last string
+		for name := range now {
+			if isSegment(name) {
+				last = max(last, name)
+			}
+		}
+		for name, b := range now {
+			if isSegment(name) && name != last {
+				v.d.synced[name] = len(b)
+				if _, ok := v.d.sure[name]; ok {
+					v.d.sure[name] = b
+				}
+			}
+		}
+	}
+	return switched, err
+}
+
+func (v *device) Sync() error {
+	v.d.point("syncing the segment")
+	err := v.Device.Sync()
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	v.d.syncedAll()
+	return err
+}
+
+func (v *device) SyncDir() error {
+	v.d.point("syncing the names of segments")
+	err := v.Device.SyncDir()
+	v.d.mu.Lock()
+	defer v.d.mu.Unlock()
+	v.d.named(true, false)
+	return err
+}
+
+func (v *device) Close() error {
+	v.d.point("closing the segment")
+	return v.Device.Close()
+}
