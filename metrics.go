@@ -107,7 +107,7 @@ func (m Metrics) String() string {
 	line("relations", "%d", m.Relations)
 	line("queries", "%d", m.Queries)
 	line("facts", "%d (%d contributions)", m.Facts, m.Contributions)
-	line("terms", "%d", m.Terms)
+	line("terms", "%d, %d reclaimed", m.Terms, m.Checkpoints.Terms)
 	line("events", "%d applied, %d replayed, %d ignored", m.Events, m.Replayed, m.Ignored)
 	line("refused", "%d epochs", m.Refused)
 	line("views", "%d writes, %d woken", m.ViewWrites, m.Woken)
@@ -116,7 +116,6 @@ func (m Metrics) String() string {
 	line("contributions", "%d bytes", m.FactBytes)
 	line("snapshots", "%d open, oldest at epoch %d", m.Snapshots, m.OldestPin)
 	line("log", "%d epochs, %d bytes, %d syncs", m.LogEntries, m.LogBytes, m.LogSyncs)
-	c := m.Checkpoints
-	line("checkpoints", "%d taken, %d failed, the newest of epoch %d", c.Taken, c.Failed, c.Epoch)
+	line("checkpoints", "%s", m.Checkpoints)
 	return b.String()
 }

@@ -30,19 +30,41 @@ type upkeep struct {
 	stats    CheckpointStats
 }
 
-// CheckpointStats tells of the checkpoints since the store was opened.
+// CheckpointStats tells of the checkpoints of a store. Counters start at 0 when
+// it is opened; a backup takes a checkpoint too and counts as one.
 type CheckpointStats struct {
-	Taken    uint64        `json:"taken"`
-	Full     uint64        `json:"full"`     // of them, those of all of the state
-	Failed   uint64        `json:"failed"`   // attempts
-	Error    string        `json:"error"`    // of the last attempt, empty if it went well
-	Epoch    Epoch         `json:"epoch"`    // of the newest checkpoint, 0 if there is none
-	Bytes    int64         `json:"bytes"`    // written by the newest one
-	Duration time.Duration `json:"duration"` // of the newest one
-	// LogBytes is what the log has taken since the newest one.
+	// Taken were completed, Full of them hold all of the state and the others
+	// what had changed since the one before. Failed attempts left no trace, and
+	// Error is why the last attempt did, empty if it went well.
+	Taken  uint64 `json:"taken"`
+	Full   uint64 `json:"full"`
+	Failed uint64 `json:"failed"`
+	Error  string `json:"error"`
+	// Epoch is that of the newest checkpoint, also if it was found by Open; 0 if
+	// there is none. LogBytes is what the log has taken since, which is what
+	// Open has to replay.
+	Epoch    Epoch  `json:"epoch"`
 	LogBytes uint64 `json:"log_bytes"`
-	// Terms counts the terms that were found to be named by nothing any more.
+	// Bytes and Duration are what the last one that was taken has written, and
+	// how long it took, 0 before the first.
+	Bytes    int64         `json:"bytes"`
+	Duration time.Duration `json:"duration"`
+	// Terms counts the terms that nothing named any more and that were given up
+	// for it, with or without a checkpoint.
 	Terms uint64 `json:"reclaimed_terms"`
+}
+
+// String is the checkpoints in a line.
+func (c CheckpointStats) String() string {
+	newest := fmt.Sprintf("none yet, %d bytes of log", c.LogBytes)
+	if c.Epoch > 0 {
+		newest = fmt.Sprintf("newest of epoch %d, %d bytes of log behind it", c.Epoch, c.LogBytes)
+	}
+	s := fmt.Sprintf("%s, %d taken (%d full), %d failed", newest, c.Taken, c.Full, c.Failed)
+	if c.Error != "" {
+		s += ", the last one: " + c.Error
+	}
+	return s
 }
 
 func (u *upkeep) init() { u.ctx, u.cancel = context.WithCancel(context.Background()) }

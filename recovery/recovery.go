@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -117,7 +118,7 @@ func (s *Store) open(ctx context.Context, r *Report) error {
 		}
 		covered, err := s.load(ctx, id, r)
 		if err == nil && covered == 0 {
-			err = fmt.Errorf("%w: %s holds no checkpoint yet", errs.ErrFormat, s.dir)
+			err = fmt.Errorf("%s holds no checkpoint yet: %w", s.dir, fs.ErrNotExist)
 		}
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/triegs/triegs"
 	"github.com/triegs/triegs/cmd/triegs/internal/input"
@@ -90,6 +91,101 @@ func TestInterrupted(t *testing.T) {
 	}
 	if _, out, _ := call(t.Context(), "", "stats", dir); !strings.Contains(out, "2 (2 contributions)") {
 		t.Errorf("stats: %s", out)
+	}
+}
+
+// TestInterruptedSaving ends commands that save before they are through: nothing
+// stands under the names that they were to make, and the store is as it was.
+func TestInterruptedSaving(t *testing.T) {
+	home := t.TempDir()
+	dir, dest := filepath.Join(home, "store"), filepath.Join(home, "dest")
+	if code, _, complaints := call(t.Context(), strings.Repeat(twoEdges, 2000), "append", dir); code != exitDone {
+		t.Fatal(complaints)
+	}
+	interrupted := func(ctx context.Context, args ...string) {
+		t.Helper()
+		code, out, complaints := call(ctx, "", args...)
+		if code != exitInput || out != "" || !strings.Contains(complaints, "context") || strings.Count(complaints, "\n") != 1 {
+			t.Errorf("%v: exit %d, %q, %q", args, code, out, complaints)
+		}
+		entries, err := os.ReadDir(home)
+		if err != nil || len(entries) != 1 {
+			t.Errorf("%v: left %v, %v", args, entries, err)
+		}
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	interrupted(over, "checkpoint", dir)
+	interrupted(over, "backup", dir, dest)
+	interrupted(over, "restore", dir, dest)
+	interrupted(over, "repair", dir, dest)
+
+	// In the middle: one byte a second is not through within the deadline.
+	soon, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	interrupted(soon, "backup", dir, dest, "--rate", "1")
+
+	play(t, "verify", dir)
+	play(t, "backup", dir, dest)
+	play(t, "verify", dest)
+}
+
+// TestOpeningProgress shows each phase of an opening at once, does not flicker
+// within one, and takes the line away.
+func TestOpeningProgress(t *testing.T) {
+	var out bytes.Buffer
+	p := &progress{w: &out}
+	for _, r := range []triegs.RecoveryProgress{
+		{Phase: "terms", Epoch: 7},
+		{Phase: "facts", Epoch: 7},
+		{Phase: "log", Epoch: 7, Last: 9},
+		{Phase: "log", Epoch: 8, Last: 9},
+	} {
+		p.opening(r)
+	}
+	p.done()
+	const line = "\r\x1b[K"
+	want := line + "opening: terms of epoch 7" + line + "opening: facts of epoch 7" + line + "opening: log, epoch 7 of 9" + line
+	if got := out.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	(&progress{}).opening(triegs.RecoveryProgress{Phase: "log"})
+}
+
+// TestCheckpointStats shows where the newest checkpoint is and how much of the
+// log an opening replays.
+func TestCheckpointStats(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	stats := func() (s triegs.CheckpointStats) {
+		var got struct{ Metrics triegs.Metrics }
+		if err := json.Unmarshal([]byte(play(t, "stats", dir, "--output", "json")), &got); err != nil {
+			t.Fatal(err)
+		}
+		return got.Metrics.Checkpoints
+	}
+	load := func() {
+		t.Helper()
+		if code, _, complaints := call(t.Context(), twoEdges, "append", dir); code != exitDone {
+			t.Fatal(complaints)
+		}
+	}
+	load()
+	if s := stats(); s.Epoch != 0 || s.LogBytes == 0 {
+		t.Errorf("without a checkpoint: %+v", s)
+	}
+	if out := play(t, "stats", dir); !strings.Contains(out, "none yet") {
+		t.Errorf("without a checkpoint: %s", out)
+	}
+	play(t, "checkpoint", dir)
+	if s := stats(); s.Epoch != 1 || s.LogBytes != 0 {
+		t.Errorf("at once behind it: %+v", s)
+	}
+	load()
+	if s := stats(); s.Epoch != 1 || s.LogBytes == 0 {
+		t.Errorf("an epoch later: %+v", s)
+	}
+	if out := play(t, "stats", dir); !strings.Contains(out, "newest of epoch 1, ") {
+		t.Errorf("an epoch later: %s", out)
 	}
 }
 

@@ -3,9 +3,15 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/triegs/triegs"
 )
+
+// onlyAsked keeps the store from taking checkpoints of its own accord: a
+// command that was interrupted while it took one would begin another at its
+// end.
+const onlyAsked = -1
 
 // checkpointCmd saves the state of a store.
 type checkpointCmd struct {
@@ -17,11 +23,15 @@ func (c *checkpointCmd) Run(a *app) error {
 	if err := mustExist(c.Dir); err != nil {
 		return err
 	}
-	return a.withStore(c.Dir, triegs.Options{}, func(db *triegs.DB) error {
+	return a.withStore(c.Dir, triegs.Options{CheckpointBytes: onlyAsked}, func(db *triegs.DB) error {
 		if err := db.Checkpoint(a.ctx); err != nil {
 			return err
 		}
 		s := db.Metrics().Checkpoints
+		if s.Taken == 0 {
+			_, err := fmt.Fprintf(a.stdout, "epoch %d was saved already\n", s.Epoch)
+			return err
+		}
 		_, err := fmt.Fprintf(a.stdout, "epoch %d is saved: %d bytes written\n", s.Epoch, s.Bytes)
 		return err
 	})
@@ -31,15 +41,19 @@ func (c *checkpointCmd) Run(a *app) error {
 type backupCmd struct {
 	Dir  string `arg:"" help:"Directory of the store."`
 	Dest string `arg:"" help:"Directory of the backup: missing, empty, or an earlier backup of the store."`
-	Rate int64  `placeholder:"BYTES" help:"Copy at most so many bytes a second."`
+	Rate int64  `placeholder:"BYTES" help:"Copy at most so many bytes a second. Default: no limit."`
 }
 
 // Run runs the command.
 func (c *backupCmd) Run(a *app) error {
+	if c.Rate < 0 {
+		return usagef("--rate %d: want at least 0", c.Rate)
+	}
 	if err := mustExist(c.Dir); err != nil {
 		return err
 	}
-	return a.withStore(c.Dir, triegs.Options{BackupBytesPerSecond: c.Rate}, func(db *triegs.DB) error {
+	opts := triegs.Options{BackupBytesPerSecond: c.Rate, CheckpointBytes: onlyAsked}
+	return a.withStore(c.Dir, opts, func(db *triegs.DB) error {
 		if err := db.Backup(a.ctx, c.Dest); err != nil {
 			return err
 		}
@@ -50,7 +64,7 @@ func (c *backupCmd) Run(a *app) error {
 
 // restoreCmd makes a store of a backup.
 type restoreCmd struct {
-	Backup string `arg:"" help:"Directory of the backup."`
+	Backup string `arg:"" help:"Directory of the backup, or of a store that nobody has open."`
 	Dest   string `arg:"" help:"Directory of the new store: missing or empty."`
 }
 
@@ -59,10 +73,8 @@ func (c *restoreCmd) Run(a *app) error {
 	if err := triegs.Restore(a.ctx, c.Backup, c.Dest); err != nil {
 		return err
 	}
-	return a.withStore(c.Dest, triegs.Options{ReadOnly: true}, func(db *triegs.DB) error {
-		_, err := fmt.Fprintf(a.stdout, "%s is at epoch %d\n", c.Dest, db.Recovery().Checkpoint)
-		return err
-	})
+	_, err := fmt.Fprintf(a.stdout, "%s holds what was in %s\n", c.Dest, c.Backup)
+	return err
 }
 
 // repairCmd makes a store of what is good of a damaged one.
@@ -83,16 +95,27 @@ func (c *repairCmd) Run(a *app) error {
 		e.SetIndent("", "  ")
 		return e.Encode(r)
 	}
+	_, err = io.WriteString(a.stdout, c.told(&r))
+	return err
+}
+
+// told is the report in words: what could not be used, where the new store is,
+// and what is lost.
+func (c *repairCmd) told(r *triegs.RepairReport) string {
+	var out string
 	for _, why := range r.Damaged {
-		fmt.Fprintf(a.stdout, "not used: %s\n", message(fmt.Errorf("%s", why)))
+		out += fmt.Sprintf("not used: %s\n", why)
 	}
 	if r.Reason != "" {
-		fmt.Fprintf(a.stdout, "the log could not be followed further: %s\n", r.Reason)
+		out += fmt.Sprintf("the log ends where it is no longer good: %s\n", r.Reason)
 	}
-	lost := "nothing is known to be lost"
+	from := "the log alone"
+	if r.Checkpoint > 0 {
+		from = fmt.Sprintf("the checkpoint of epoch %d and the log", r.Checkpoint)
+	}
+	out += fmt.Sprintf("%s is at epoch %d, from %s\n", c.Dest, r.Epoch, from)
 	if r.Last > r.Epoch {
-		lost = fmt.Sprintf("lost: epochs %d to %d", r.Epoch+1, r.Last)
+		return out + fmt.Sprintf("lost: epochs %d to %d\n", r.Epoch+1, r.Last)
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s is at epoch %d (from the checkpoint of epoch %d); %s\n", c.Dest, r.Epoch, r.Checkpoint, lost)
-	return err
+	return out + "lost: nothing that is known of\n"
 }

@@ -7,6 +7,10 @@
 //	triegs select DIR TEXT          answer a query once
 //	triegs explain --query FILE     tell what a query is and what it costs
 //	triegs stats DIR, verify DIR    look at a store, check it
+//	triegs checkpoint DIR           save the state, so that opening is fast
+//	triegs backup DIR DEST          copy a store, or bring a copy up to date
+//	triegs restore BACKUP DEST      make a store of a backup
+//	triegs repair DIR DEST          make a store of what is good of a damaged one
 //	triegs demo                     play the running example
 //
 // It knows the root package only: whatever it does, a program can do with the

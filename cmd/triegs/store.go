@@ -9,15 +9,23 @@ import (
 )
 
 // withStore opens the store in dir, "" for one in memory, calls f and closes
-// it. Events that the store skipped are told on standard error.
+// it. Events that the store skipped, and checkpoints that failed beside the
+// command, are told on standard error.
 func (a *app) withStore(dir string, opts triegs.Options, f func(db *triegs.DB) error) (err error) {
 	skipped := map[string]int{}
+	var unsaved error
 	opts.OnEvent = func(n triegs.Notice) {
-		if n.Kind == triegs.NoticeReplay {
+		switch n.Kind {
+		case triegs.NoticeReplay:
 			skipped[n.Source] += n.Count
+		case triegs.NoticeCheckpointFailed:
+			unsaved = n.Err
 		}
 	}
-	db, err := triegs.Open(dir, &opts)
+	p := a.newProgress()
+	opts.OnProgress = p.opening
+	db, err := triegs.OpenContext(a.ctx, dir, &opts)
+	p.done()
 	if err != nil {
 		return err
 	}
@@ -25,6 +33,10 @@ func (a *app) withStore(dir string, opts triegs.Options, f func(db *triegs.DB) e
 		err = errors.Join(err, db.Close())
 		for source, n := range skipped {
 			fmt.Fprintf(a.stderr, "triegs: source %s: %d events were in the store already\n", source, n)
+		}
+		// What the command itself asked for and did not get is its error.
+		if unsaved != nil && !errors.Is(err, unsaved) {
+			fmt.Fprintf(a.stderr, "triegs: no checkpoint, the log is kept: %s\n", message(unsaved))
 		}
 	}()
 	return f(db)

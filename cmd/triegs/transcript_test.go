@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,8 @@ import (
 //	ls dir=DIR              lists a directory
 //	hold dir=DIR            opens a store and keeps it locked, release lets go
 //	damage dir=DIR          flips a bit in the middle of the log of a store
+//	damage newest=PATTERN   flips one in the last file by name that matches
+//	remove name=PATTERN     removes files
 //
 // Run with -rewrite to take what is printed for what is wanted, then read the
 // difference.
@@ -87,7 +90,19 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) string {
 		p.release()
 		return ""
 	case "damage":
-		damage(t, dir)
+		if d.HasArg("newest") {
+			d.ScanArgs(t, "newest", &name)
+			flip(t, matching(t, name)[0])
+		} else {
+			flip(t, largest(t, dir))
+		}
+		return ""
+	case "remove":
+		for _, path := range matching(t, name) {
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+		}
 		return ""
 	}
 	t.Fatalf("unknown command %s", d.Cmd)
@@ -95,13 +110,18 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) string {
 }
 
 // varying is what differs between two runs besides the directory: the holder of
-// a lock, and where in the log a damage was met.
+// a lock, where in the log a damage was met, and whatever depends on the clock.
 var varying = []struct {
 	what *regexp.Regexp
 	with string
 }{
 	{regexp.MustCompile(`process \d+`), "process PID"},
 	{regexp.MustCompile(`offset \d+, epoch entry \d+`), "offset N, epoch entry N"},
+	{regexp.MustCompile(`\d+ bytes written`), "N bytes written"},
+	{regexp.MustCompile(`\d+ bytes of log`), "N bytes of log"},
+	{regexp.MustCompile(`"took": \d+`), `"took": N`},
+	{regexp.MustCompile(`checkpoint/\d+\.sst`), "checkpoint/N.sst"},
+	{regexp.MustCompile(`block \d+/\d+: crc32c checksum mismatch \w+ != \w+`), "checksum mismatch"},
 }
 
 // steady replaces what differs between two runs.
@@ -176,11 +196,21 @@ func list(t *testing.T, dir string) string {
 	return out
 }
 
-// damage flips a bit in the middle of the largest file below dir, which is a
-// segment of the log.
-func damage(t *testing.T, dir string) {
+// matching lists the paths that match a pattern, the last by name first.
+func matching(t *testing.T, pattern string) []string {
 	t.Helper()
-	var largest string
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s: nothing matches (%v)", pattern, err)
+	}
+	slices.Reverse(paths)
+	return paths
+}
+
+// largest finds the largest file below dir, which is a segment of the log of a
+// store that has no checkpoint.
+func largest(t *testing.T, dir string) (name string) {
+	t.Helper()
 	var size int64
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -188,19 +218,25 @@ func damage(t *testing.T, dir string) {
 		}
 		info, err := d.Info()
 		if err == nil && info.Size() > size {
-			largest, size = path, info.Size()
+			name, size = path, info.Size()
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(largest)
+	return name
+}
+
+// flip changes one bit in the middle of a file.
+func flip(t *testing.T, path string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	content[len(content)/2] ^= 0x10
-	if err := os.WriteFile(largest, content, 0o644); err != nil {
+	if err := os.WriteFile(path, content, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
