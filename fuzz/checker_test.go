@@ -135,7 +135,8 @@ type checker struct {
 	pins    []pin
 	epoch   triegs.Epoch
 	domain  []string
-	deep    bool // also Select, and Verify at every epoch
+	deep    bool    // also Select, and Verify at every epoch
+	saves   *savers // what a store on disk does between epochs, nil in memory
 }
 
 // pinsMax is the number of older snapshots that a run keeps open.
@@ -144,25 +145,29 @@ const pinsMax = 4
 // check runs a case in memory. The seed chooses when queries come in, which
 // snapshots are kept and which absent tuples are asked for. A panic of the
 // engine is an error, so that the case can be shrunk.
-func check(c randq.Case, seed uint64, deep bool) (err error) {
+func check(c randq.Case, seed uint64, deep bool) error {
+	return checkWith(c, seed, deep, nil)
+}
+
+// checkWith is check of a store on disk if saves is not nil.
+func checkWith(c randq.Case, seed uint64, deep bool, saves *savers) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	db, err := triegs.Open("", nil)
-	if err != nil {
-		return err
-	}
 	k := &checker{
-		ctx: context.Background(), rng: rand.New(rand.NewPCG(seed, 77)), db: db, c: c,
-		queries: map[string]*randq.Query{}, deep: deep,
+		ctx: context.Background(), rng: rand.New(rand.NewPCG(seed, 77)), c: c,
+		queries: map[string]*randq.Query{}, deep: deep, saves: saves,
+	}
+	if k.db, err = saves.open(); err != nil {
+		return err
 	}
 	err = k.run()
 	for _, p := range k.pins {
 		err = errors.Join(err, p.snap.Close())
 	}
-	return errors.Join(err, db.Close())
+	return errors.Join(err, saves.wait(), k.db.Close())
 }
 
 // run applies the batches and checks after each.
@@ -186,6 +191,11 @@ func (k *checker) run() error {
 		}
 		if err := k.compare(); err != nil {
 			return fmt.Errorf("epoch %d: %w", i, err)
+		}
+		if k.saves != nil {
+			if err := k.between(); err != nil {
+				return fmt.Errorf("after epoch %d: %w", i, err)
+			}
 		}
 	}
 	return k.db.Verify(k.ctx)
@@ -376,6 +386,11 @@ func (k *checker) selected(p pin, name string) error {
 
 // report shrinks a failing case and says how to keep it.
 func report(c randq.Case, seed uint64, deep bool, err error) string {
+	return reportWith(c, seed, err, func(c randq.Case) error { return check(c, seed, deep) })
+}
+
+// reportWith is report of what again finds wrong with a case.
+func reportWith(c randq.Case, seed uint64, err error, again func(randq.Case) error) string {
 	deadline := time.Now().Add(20 * time.Second)
 	refused := errors.Is(err, triegs.ErrUnsupported)
 	small := randq.Shrink(c, func(c randq.Case) bool {
@@ -383,11 +398,11 @@ func report(c randq.Case, seed uint64, deep bool, err error) string {
 			return false
 		}
 		// Without some of its atoms a query may leave the class: another fault.
-		err := check(c, seed, deep)
+		err := again(c)
 		return err != nil && errors.Is(err, triegs.ErrUnsupported) == refused
 	})
 	var s strings.Builder
 	fmt.Fprintf(&s, "seed %d: %v\n", seed, err)
-	fmt.Fprintf(&s, "shrunk: %v\nput this under testdata/cases to keep it:\n# seed %d\n%s", check(small, seed, deep), seed, small.String())
+	fmt.Fprintf(&s, "shrunk: %v\nput this under testdata/cases to keep it:\n# seed %d\n%s", again(small), seed, small.String())
 	return s.String()
 }

@@ -164,6 +164,12 @@ type victim struct {
 // above zero it is left to come to its end.
 func kill(t *testing.T, test, dir string, stop uint64, rng *rand.Rand) victim {
 	t.Helper()
+	return killAfter(t, test, dir, stop, rng, 60)
+}
+
+// killAfter is kill with the number of lines that the child may say at most.
+func killAfter(t *testing.T, test, dir string, stop uint64, rng *rand.Rand, most int) victim {
+	t.Helper()
 	from, to, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +201,7 @@ func kill(t *testing.T, test, dir string, stop uint64, rng *rand.Rand) victim {
 			lines <- strings.TrimSuffix(line, "\n")
 		}
 	}()
-	most := rng.IntN(60)
+	most = rng.IntN(most)
 	for open := true; open; {
 		select {
 		case line, ok := <-lines:
@@ -237,16 +243,24 @@ func kills(t *testing.T) int {
 // store is, in single events and batches, with repeats now and then, and lets
 // queries come and go.
 func appendFrom(dir string, stop uint64, rng *rand.Rand, r reporter) error {
-	ctx := context.Background()
 	db, err := triegs.Open(dir, nil)
 	if err != nil {
 		return err
 	}
+	return errors.Join(feedFrom(context.Background(), db, stop, rng, func() error { return nil }, r), db.Close())
+}
+
+// feedFrom is what appendFrom does with the open store, with something else
+// before each step.
+func feedFrom(ctx context.Context, db *triegs.DB, stop uint64, rng *rand.Rand, before func() error, r reporter) error {
 	s := newStream()
 	at, _ := db.Offset("s")
 	s.take(int(at))
 	var behind []oracle.Event // the last events, to be sent again
 	for stop == 0 || s.next < stop {
+		if err := before(); err != nil {
+			return err
+		}
 		if rng.IntN(12) == 0 {
 			if err := changeQuery(ctx, db, rng, r); err != nil {
 				return err
@@ -277,7 +291,7 @@ func appendFrom(dir string, stop uint64, rng *rand.Rand, r reporter) error {
 			behind = behind[len(behind)-5:]
 		}
 	}
-	return db.Close()
+	return nil
 }
 
 // changeQuery registers a query that is not there, or drops it.
@@ -323,7 +337,7 @@ func (a *acknowledged) read(t *testing.T, lines []string) {
 			a.open = f[2]
 		case "there", "gone":
 			a.queries[f[1]], a.open = f[0] == "there", ""
-		case "done", "big":
+		case "done", "big", "note":
 		default:
 			t.Fatalf("the child said %q", line)
 		}

@@ -74,8 +74,17 @@ func FuzzDifferential(f *testing.F) {
 	f.Add([]byte("continuous graph queries"), uint64(1))
 	f.Add([]byte{0, 255, 0, 255, 7, 7, 7, 200, 13, 90}, uint64(2))
 	f.Add([]byte{}, uint64(3))
+	f.Add([]byte("checkpoints and restarts"), uint64(7))
+	f.Add([]byte{200, 100, 50, 25, 12, 6, 3, 1, 0, 99, 98, 97}, uint64(15))
 	f.Fuzz(func(t *testing.T, choices []byte, seed uint64) {
 		c := randq.FromBytes(choices, randq.Size{Queries: 2, AtomsMax: 5, Epochs: 12})
+		if seed%8 == 7 { // these take much longer
+			saved := func(c randq.Case) error { _, err := checkSaved(c, seed, true); return err }
+			if err := saved(c); err != nil {
+				t.Fatal(reportWith(c, seed, err, saved))
+			}
+			return
+		}
 		if err := check(c, seed, true); err != nil {
 			t.Fatal(report(c, seed, true, err))
 		}
