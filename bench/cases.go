@@ -6,12 +6,14 @@ import "fmt"
 // rows of one table, of which the first that has a figure is the base.
 type Case struct {
 	Subject, Name, Contender string
-	measure                  func() ([]Figure, error)
+	measure                  func(dir string) ([]Figure, error)
 }
 
-// Measure runs the case in this process.
-func (c *Case) Measure() ([]Figure, error) {
-	f, err := c.measure()
+// Measure runs the case in this process. dir is an existing directory for the
+// cases of one name, in their order, in one round; what they leave there is the
+// caller's to remove.
+func (c *Case) Measure(dir string) ([]Figure, error) {
+	f, err := c.measure(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s, %s, %s: %w", c.Subject, c.Name, c.Contender, err)
 	}
@@ -19,7 +21,7 @@ func (c *Case) Measure() ([]Figure, error) {
 }
 
 // Subjects lists what there are cases of.
-func Subjects() []string { return []string{"structures", "answers", "delay", "log"} }
+func Subjects() []string { return []string{"structures", "answers", "delay", "log", "durable"} }
 
 // Cases lists the cases of a subject at the given size: 1 is full, less is for
 // a first look.
@@ -34,6 +36,8 @@ func Cases(subject string, size float64) ([]*Case, error) {
 		return delayCases(scaled(1_000_000)), nil
 	case "log":
 		return logCases(scaled(400_000)), nil
+	case "durable":
+		return durableCases(scaled(5_000_000)), nil
 	}
 	return nil, fmt.Errorf("no subject %q; there are %v", subject, Subjects())
 }
@@ -44,7 +48,7 @@ func structureCases(keys int) (cases []*Case) {
 			for _, s := range []string{"slice", "map", "trie", "btree", "iradix"} {
 				cases = append(cases, &Case{
 					"structures", fmt.Sprintf("keys of %d columns, epochs of %d writes", columns, epoch), s,
-					func() ([]Figure, error) {
+					func(string) ([]Figure, error) {
 						return MeasureStructure(StructureRun{Structure: s, Columns: columns, Keys: keys, Epoch: epoch})
 					},
 				})
@@ -57,7 +61,7 @@ func structureCases(keys int) (cases []*Case) {
 func answerCases(edges int) (cases []*Case) {
 	for _, w := range workloads {
 		for _, reader := range []string{readSlices, readViews, readRows, readTerms} {
-			cases = append(cases, &Case{"answers", w.Name, reader, func() ([]Figure, error) {
+			cases = append(cases, &Case{"answers", w.Name, reader, func(string) ([]Figure, error) {
 				return measureAnswers(w, edges, reader)
 			}})
 		}
@@ -68,7 +72,7 @@ func answerCases(edges int) (cases []*Case) {
 func delayCases(most int) (cases []*Case) {
 	for _, w := range workloads {
 		for edges := 1000; edges <= most; edges *= 10 {
-			cases = append(cases, &Case{"delay", w.Name, fmt.Sprintf("%d edges", edges), func() ([]Figure, error) {
+			cases = append(cases, &Case{"delay", w.Name, fmt.Sprintf("%d edges", edges), func(string) ([]Figure, error) {
 				return measureDelay(w, edges)
 			}})
 		}
@@ -79,7 +83,7 @@ func delayCases(most int) (cases []*Case) {
 func logCases(edges int) (cases []*Case) {
 	w := workloads[0]
 	add := func(name, contender string, measure func() ([]Figure, error)) {
-		cases = append(cases, &Case{"log", name, contender, measure})
+		cases = append(cases, &Case{"log", name, contender, func(string) ([]Figure, error) { return measure() }})
 	}
 	thousands := "epochs of 1,000 edges, one appender"
 	add(thousands, "memory", func() ([]Figure, error) { return measureAppends(w, false, edges, 1000) })

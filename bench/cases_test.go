@@ -15,8 +15,12 @@ func TestCases(t *testing.T) {
 		if err != nil || len(cases) == 0 {
 			t.Fatalf("%s: %d cases, %v", subject, len(cases), err)
 		}
+		dirs := make(map[string]string)
 		for _, c := range cases {
-			figures, err := c.Measure()
+			if dirs[c.Name] == "" {
+				dirs[c.Name] = t.TempDir()
+			}
+			figures, err := c.Measure(dirs[c.Name])
 			if err != nil {
 				t.Error(err)
 			}

@@ -8,6 +8,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -34,6 +35,7 @@ func run(args []string, out, progress io.Writer) error {
 	size := f.Float64("size", 1, "size of everything, 1 is full")
 	only := f.String("only", "", "only the cases whose name has this in it")
 	measure := f.Int("measure", -1, "measure the case of this number in this process, and print JSON")
+	dir := f.String("dir", "", "with -measure, the directory that cases of one name share")
 	f.Usage = func() {
 		fmt.Fprintf(f.Output(), "usage: sides [flags] %s\n", strings.Join(bench.Subjects(), "|"))
 		f.PrintDefaults()
@@ -49,7 +51,7 @@ func run(args []string, out, progress io.Writer) error {
 		if *measure >= len(cases) {
 			return fmt.Errorf("no case %d of %s", *measure, f.Arg(0))
 		}
-		figures, err := cases[*measure].Measure()
+		figures, err := cases[*measure].Measure(*dir)
 		if err != nil {
 			return err
 		}
@@ -57,19 +59,44 @@ func run(args []string, out, progress io.Writer) error {
 	}
 	var t table
 	for round := range *rounds {
-		for i, c := range cases {
-			if !strings.Contains(c.Name, *only) {
-				continue
-			}
+		child := func(dir string, i int) error {
+			c := cases[i]
 			fmt.Fprintf(progress, "round %d of %d: %s, %s\n", round+1, *rounds, c.Name, c.Contender)
 			var figures []bench.Figure
-			if err := turns.Child(&figures, "-size", fmt.Sprint(*size), "-measure", strconv.Itoa(i), c.Subject); err != nil {
-				return err
-			}
+			err := turns.Child(&figures, "-size", fmt.Sprint(*size), "-dir", dir, "-measure", strconv.Itoa(i), c.Subject)
 			t.add(c, round, figures)
+			return err
+		}
+		if err := inDirs(cases, *only, child); err != nil {
+			return err
 		}
 	}
 	t.print(out)
+	return nil
+}
+
+// inDirs calls do for each case with the given text in its name, in a directory
+// that the cases of one name share and that is removed behind the last of them.
+func inDirs(cases []*bench.Case, only string, do func(dir string, i int) error) (err error) {
+	dir := ""
+	for i, c := range cases {
+		if !strings.Contains(c.Name, only) {
+			continue
+		}
+		if dir == "" {
+			if dir, err = os.MkdirTemp("", "triegs-bench-"); err != nil {
+				return err
+			}
+		}
+		err = do(dir, i)
+		if err == nil && i+1 < len(cases) && cases[i+1].Name == c.Name {
+			continue
+		}
+		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+			return err
+		}
+		dir = ""
+	}
 	return nil
 }
 

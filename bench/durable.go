@@ -1,0 +1,248 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/triegs/triegs"
+)
+
+// durableCases are the measurements of what is kept on disk. The cases of one
+// name are steps: each goes on with the directory that the one before has left.
+func durableCases(edges int) (cases []*Case) {
+	add := func(name, contender string, measure func(dir string) ([]Figure, error)) {
+		cases = append(cases, &Case{"durable", name, contender, measure})
+	}
+	d := durable{edges: edges, slides: edges / 100}
+	add("recovery", "ingest in memory", func(string) ([]Figure, error) { return d.ingest("") })
+	add("recovery", "ingest", d.ingest)
+	add("recovery", "replay the log", d.open)
+	add("recovery", "checkpoint", d.checkpoint)
+	add("recovery", "open from the checkpoint", d.open)
+	add("checkpoints", "full", d.full)
+	add("checkpoints", "after 1 % was replaced", d.increment)
+	for _, mode := range []triegs.SyncMode{triegs.SyncEpoch, triegs.SyncNone} {
+		for _, beside := range []bool{false, true} {
+			name := map[bool]string{false: "alone", true: "beside a full checkpoint"}[beside]
+			add("appends, "+mode.String(), name, func(dir string) ([]Figure, error) { return d.appends(dir, mode, beside) })
+		}
+	}
+	add("1,000 checkpoints", "1 % replaced before each", d.many)
+	add("small store", "open", d.small)
+	add("register", "two atoms", func(string) ([]Figure, error) { return measureRegister(edges) })
+	for _, cache := range []int64{0, 1 << 20, 32 << 20} {
+		name := map[int64]string{0: "all in memory", 1 << 20: "cache of 1 MiB", 32 << 20: "cache of 32 MiB"}[cache]
+		add("long terms", name, func(dir string) ([]Figure, error) { return measureLongTerms(dir, edges*2/5, cache) })
+	}
+	return cases
+}
+
+// durable is a store of edges of the first workload with two queries.
+type durable struct{ edges, slides int }
+
+// secondQuery stands beside the one of the workload.
+const secondQuery = "two(y, z, w) :- b(y, z), c(z, w)."
+
+func (d durable) stream() *Stream {
+	return workloads[0].Stream(d.edges, d.slides, float64(d.edges)/200_000)
+}
+
+// expected is what the answers of a store must be, for steps that shall not have
+// the stream in their memory.
+type expected struct{ Answers int64 }
+
+func expectedPath(dir string) string { return filepath.Join(dir, "expected.json") }
+
+func storePath(dir string) string { return filepath.Join(dir, "store") }
+
+func writeExpected(dir string, x expected) error {
+	b, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(expectedPath(dir), b, 0o600)
+}
+
+func readExpected(dir string) (x expected, err error) {
+	b, err := os.ReadFile(expectedPath(dir))
+	if err == nil {
+		err = json.Unmarshal(b, &x)
+	}
+	return x, err
+}
+
+// check compares the answers of a store with the reference.
+func (x expected) check(db *triegs.DB) error {
+	b := byAPI{s: &Stream{Workload: workloads[0]}, db: db}
+	n, err := b.answers()
+	if err == nil && n != x.Answers {
+		err = fmt.Errorf("%d answers, the reference is %d", n, x.Answers)
+	}
+	return err
+}
+
+// manual takes checkpoints only when asked.
+func manual(mode triegs.SyncMode) *triegs.Options {
+	return &triegs.Options{Durability: mode, CheckpointBytes: -1}
+}
+
+// fresh makes a store with the queries, in memory if dir is "".
+func (d durable) fresh(dir string, o *triegs.Options) (*triegs.DB, error) {
+	if dir != "" {
+		dir = storePath(dir)
+	}
+	db, err := triegs.Open(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	w := workloads[0]
+	for _, q := range [][2]string{{w.Name, w.Query}, {"two", secondQuery}} {
+		if _, err := db.Register(context.Background(), q[0], q[1]); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
+	return db, nil
+}
+
+// spent measures what something takes: time on the wall, CPU time of all
+// threads, and the greatest resident set.
+type spent struct {
+	wall time.Time
+	cpu  float64
+}
+
+func begin() spent {
+	resetPeak()
+	return spent{time.Now(), cpuSeconds()}
+}
+
+func (s spent) figures() []Figure {
+	return []Figure{
+		{"time", time.Since(s.wall).Seconds(), "s"},
+		{"CPU", cpuSeconds() - s.cpu, "s"},
+	}
+}
+
+const mega = 1e6
+
+// memoryFigures are the greatest resident set since begin, what stays after a
+// collection, and their ratio; base is what the process had before.
+func memoryFigures(base int64) []Figure {
+	peak := peakResident()
+	_, steady := inUse()
+	return []Figure{
+		{"peak MB", float64(peak-base) / mega, ""},
+		{"steady MB", float64(steady-base) / mega, ""},
+		{"peak by steady", float64(peak-base) / float64(max(steady-base, 1)), ""},
+	}
+}
+
+// ingest appends all edges in epochs, in memory if dir is "".
+func (d durable) ingest(dir string) (figures []Figure, err error) {
+	s := d.stream()
+	_, base := inUse()
+	t := begin()
+	db, err := d.fresh(dir, manual(triegs.SyncEpoch))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := (&byAPI{s: s, db: db}).load(); err != nil {
+		return nil, err
+	}
+	figures = append(t.figures(), memoryFigures(base)...)
+	x := expected{Answers: s.Answers(0)}
+	if err := x.check(db); err != nil || dir == "" {
+		return figures, err
+	}
+	return figures, writeExpected(dir, x)
+}
+
+// open opens the store that was left.
+func (d durable) open(dir string) (figures []Figure, err error) {
+	x, err := readExpected(dir)
+	if err != nil {
+		return nil, err
+	}
+	_, base := inUse()
+	t := begin()
+	db, err := triegs.Open(storePath(dir), manual(triegs.SyncEpoch))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	figures = append(t.figures(), memoryFigures(base)...)
+	r := db.Recovery()
+	for _, p := range []struct {
+		name string
+		took time.Duration
+	}{{"terms", r.Terms}, {"facts", r.Facts}, {"views", r.Views}, {"scan", r.Scan}, {"replay", r.Replay}} {
+		figures = append(figures, Figure{p.name + " s", p.took.Seconds(), ""})
+	}
+	return figures, x.check(db)
+}
+
+// checkpoint opens the store that was left and takes a checkpoint.
+func (d durable) checkpoint(dir string) (figures []Figure, err error) {
+	db, err := triegs.Open(storePath(dir), manual(triegs.SyncEpoch))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return takeCheckpoint(db)
+}
+
+func takeCheckpoint(db *triegs.DB) ([]Figure, error) {
+	inUse()
+	t := begin()
+	if err := db.Checkpoint(context.Background()); err != nil {
+		return nil, err
+	}
+	figures := append(t.figures(), memoryFigures(0)...)
+	return append(figures, Figure{"written", float64(db.Metrics().Checkpoints.Bytes), "bytes"}), nil
+}
+
+// full makes a store and its first checkpoint, which has all of it.
+func (d durable) full(dir string) (figures []Figure, err error) {
+	s := d.stream()
+	db, err := d.fresh(dir, manual(triegs.SyncNone))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := (&byAPI{s: s, db: db}).load(); err != nil {
+		return nil, err
+	}
+	if err := writeExpected(dir, expected{Answers: s.Answers(0)}); err != nil {
+		return nil, err
+	}
+	return takeCheckpoint(db)
+}
+
+// increment opens the store, lets all slides pass, and saves what they changed.
+func (d durable) increment(dir string) (figures []Figure, err error) {
+	s := d.stream()
+	db, err := triegs.Open(storePath(dir), manual(triegs.SyncNone))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	b := &byAPI{s: s, db: db}
+	for i := 0; i < d.slides; i += 1000 {
+		if err := b.slide(i, min(i+1000, d.slides)); err != nil {
+			return nil, err
+		}
+	}
+	if figures, err = takeCheckpoint(db); err != nil {
+		return nil, err
+	}
+	if c := db.Metrics().Checkpoints; c.Full != 0 || c.Taken != 1 {
+		return nil, fmt.Errorf("%d checkpoints, %d of them full", c.Taken, c.Full)
+	}
+	return figures, expected{Answers: s.Answers(d.slides)}.check(db)
+}
