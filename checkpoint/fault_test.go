@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/triegs/triegs/checkpoint/vault"
 	"github.com/triegs/triegs/internal/errs"
 )
 
@@ -312,4 +314,112 @@ func checkDamaged(t *testing.T, name, dir, file string, must bool, m1, m2 model)
 	}
 	holds(t, s, list[1], m1)
 	return err != nil
+}
+
+// TestFailingReads: a read error of the disk is that error, and no damage: the
+// same checkpoint loads when the disk reads again.
+func TestFailingReads(t *testing.T) {
+	mem := vfs.NewMem()
+	var left atomic.Int64
+	left.Store(1 << 40)
+	f := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt && left.Add(-1) < 0 {
+			return &fs.PathError{Op: "injected", Path: op.Path, Err: syscall.EIO}
+		}
+		return nil
+	}))
+	s := mustOpen(t, "db/checkpoint", Options{FS: f})
+	m := mustWrite(t, s, model{}, 1, 10, 40000, 3000)
+	failed := 0
+	for n := int64(0); ; n++ {
+		left.Store(n)
+		got, err := read(t.Context(), s, s.List()[0])
+		left.Store(1 << 40)
+		if err == nil {
+			if d := differ(got, m); d != "" {
+				t.Fatal(d)
+			}
+			break
+		}
+		if !errors.Is(err, syscall.EIO) || errors.Is(err, errs.ErrCorrupt) || s.List()[0].Err != nil {
+			t.Fatalf("read %d: %v", n, err)
+		}
+		failed++
+	}
+	t.Logf("%d reads failed", failed)
+	if failed == 0 {
+		t.Fatal("nothing failed")
+	}
+	holds(t, s, s.List()[0], m)
+}
+
+// TestGivenUp: a commit that its caller gave up may arrive nevertheless. The
+// next checkpoint is then a full one, since the caller counts its changes from
+// the one before.
+func TestGivenUp(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		mem := vfs.NewMem()
+		var slow atomic.Bool
+		f := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpLink && slow.Load() {
+				time.Sleep(200 * time.Millisecond)
+			}
+			return nil
+		}))
+		s := mustOpen(t, "db/checkpoint", Options{FS: f, StoreID: storeID, KeepOpen: keep})
+		m := mustWrite(t, s, model{}, 1, 2, 700, 20)
+		slow.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+		_, err := write(ctx, s, m, 2, 2, 700, 20)
+		cancel()
+		slow.Store(false)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		w, err := s.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrived := len(s.List()) == 2
+		if w.Full() != arrived {
+			t.Fatalf("full %v, arrived %v", w.Full(), arrived)
+		}
+		w.Abort()
+		m = mustWrite(t, s, m, 3, 2, 700, 20)
+		if arrived {
+			m.header.Sequence++
+		}
+		holds(t, s, s.List()[0], m)
+		t.Logf("keep=%v: arrived %v", keep, arrived)
+	}
+}
+
+// TestStuck: a disk that never answers. Every later attempt gives the error at
+// once, and reading goes on.
+func TestStuck(t *testing.T) {
+	mem := vfs.NewMem()
+	var hang atomic.Bool
+	release := make(chan struct{})
+	defer close(release)
+	f := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpLink && hang.Load() {
+			<-release
+		}
+		return nil
+	}))
+	s := mustOpen(t, "db/checkpoint", Options{FS: f, StoreID: storeID, KeepOpen: true, Timeout: 200 * time.Millisecond})
+	m := mustWrite(t, s, model{}, 1, 2, 700, 20)
+	hang.Store(true)
+	if _, err := write(t.Context(), s, m, 2, 2, 700, 20); err == nil {
+		t.Fatal("no error")
+	}
+	for range 3 {
+		if _, err := s.Begin(t.Context()); !errors.Is(err, vault.ErrStuck) {
+			t.Fatal(err)
+		}
+	}
+	holds(t, s, s.List()[0], m)
+	if got, err := s.Form(m.header.LastTerm, nil); err != nil || len(got) == 0 {
+		t.Fatal(err)
+	}
 }

@@ -75,7 +75,7 @@ func (s *Store) home(id uint64) (*vault.Vault, element, int, error) {
 	if s.mu.closed {
 		return nil, element{}, 0, fmt.Errorf("checkpoints in %s: %w", s.dir, errs.ErrClosed)
 	}
-	c := newestChain(s.mu.elements)
+	c := s.mu.newest
 	i := sort.Search(len(c), func(i int) bool { return c[i].lastTerm >= id })
 	if i == len(c) {
 		return nil, element{}, 0, fmt.Errorf("term %d: %w", id, ErrNoTerm)

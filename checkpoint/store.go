@@ -102,6 +102,7 @@ type Store struct {
 		stale    bool // elements may be out of date: a commit went astray.
 		version  int  // Counts changes of elements.
 		elements []element
+		newest   []element    // The newest good chain of them.
 		kept     *vault.Vault // With KeepOpen, and while a commit runs.
 		stuck    error        // A vault did not close: why nothing can be written.
 		attempts int          // Numbers temporary files.
@@ -152,6 +153,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.checkOwner(v); err != nil {
 		return errors.Join(err, v.Close())
 	}
+	s.mu.newest = newestChain(list)
 	if s.o.KeepOpen && s.o.ReadOnly {
 		s.mu.kept = v
 		return nil
@@ -441,6 +443,7 @@ func (s *Store) installLocked(list []element) {
 		}
 	}
 	s.mu.elements = list
+	s.mu.newest = newestChain(list)
 	s.mu.version++
 	s.mu.stale = false
 }
@@ -452,6 +455,7 @@ func (s *Store) spoil(e *element, err error) {
 	if i := find(s.mu.elements, e.place); i >= 0 && s.mu.elements[i].sum == e.sum && s.mu.elements[i].damage == nil {
 		s.mu.elements = slices.Clone(s.mu.elements)
 		s.mu.elements[i].damage = err
+		s.mu.newest = newestChain(s.mu.elements)
 	}
 }
 

@@ -8,7 +8,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// compression of the blocks of a table.
+// compression of the blocks of a table. With a million edges and 200,000 IRIs
+// Snappy, Zstd and MinLZ give 11.3, 9.7 and 10.7 bytes an edge, written in 114,
+// 220 and 97 ns and read in 22, 53 and 65 ns, all in pure Go; 23 bytes without.
+// Reading is what recovery waits for.
 var compression = sstable.SnappyCompression
 
 // TableWriter writes one sorted table, to be let in by [Vault.Ingest]. Memory
