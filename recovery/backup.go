@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/triegs/triegs/checkpoint"
 	"github.com/triegs/triegs/epoch"
@@ -25,6 +27,9 @@ import (
 // 0 means no limit. Appends, readers and later checkpoints go on meanwhile.
 func (s *Store) Backup(ctx context.Context, dest string, rate int64) (Saved, error) {
 	start := s.o.Now()
+	if err := apart(dest, s.dir); err != nil {
+		return Saved{}, err
+	}
 	if err := s.takeTurn(ctx); err != nil {
 		return Saved{}, err
 	}
@@ -53,7 +58,7 @@ func (s *Store) copyTo(ctx context.Context, dest string, e uint64, rate int64) (
 	}
 	id := s.id
 	id.Backup = true
-	err = whole(dest, func(dir string) error {
+	err = whole(s.files(), dest, func(dir string) error {
 		if err := wal.Create(dir, id, e); err != nil {
 			return err
 		}
@@ -65,7 +70,7 @@ func (s *Store) copyTo(ctx context.Context, dest string, e uint64, rate int64) (
 
 // copyInto copies the newest checkpoint to the store in dir.
 func (s *Store) copyInto(ctx context.Context, dir string, rate int64) (bytes int64, err error) {
-	to, err := checkpoint.Open(ctx, filepath.Join(dir, checkpointsName), checkpoint.Options{StoreID: s.id.Log})
+	to, err := checkpoint.Open(ctx, filepath.Join(dir, checkpointsName), checkpoint.Options{FS: s.o.FS, StoreID: s.id.Log})
 	if err != nil {
 		return 0, err
 	}
@@ -74,57 +79,85 @@ func (s *Store) copyInto(ctx context.Context, dir string, rate int64) (bytes int
 	return to.Stats().Bytes - before, errors.Join(err, to.Close())
 }
 
+// files is the file system of checkpoints and of the directories that are made.
+func (s *Store) files() vfs.FS {
+	if s.o.FS == nil {
+		return vfs.Default
+	}
+	return s.o.FS
+}
+
 // whole makes the directory dest by filling another one beside it and renaming
 // that. dest must be missing or empty, else the error is ErrFormat and it is
 // left alone.
-func whole(dest string, fill func(dir string) error) (err error) {
+func whole(fsys vfs.FS, dest string, fill func(dir string) error) (err error) {
 	dest, err = filepath.Abs(dest)
 	if err != nil {
 		return err
 	}
-	if err := vacant(dest); err != nil {
+	if err := vacant(fsys, dest); err != nil {
 		return err
 	}
 	parent := filepath.Dir(dest)
-	if err := os.MkdirAll(parent, 0o750); err != nil {
+	if err := makeDirs(fsys, parent); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(parent, filepath.Base(dest)+".partial-")
-	if err != nil {
+	dir := dest + ".partial-" + wal.NewID().String()[:12]
+	if err := fsys.MkdirAll(dir, dirPerm); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
+			err = errors.Join(err, fsys.RemoveAll(dir))
 		}
 	}()
 	if err := fill(dir); err != nil {
 		return err
 	}
-	// A directory may be renamed to an empty one; if it has filled since, this
-	// fails and leaves it alone.
-	if err := os.Rename(dir, dest); err != nil {
+	// An empty directory makes room; one that has filled since stays, and this
+	// fails.
+	if err := fsys.Remove(dest); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncDir(parent)
+	if err := fsys.Rename(dir, dest); err != nil {
+		return err
+	}
+	return syncDir(fsys, parent)
+}
+
+const dirPerm = 0o750
+
+// makeDirs makes a directory with its missing parents, each durable in its own.
+func makeDirs(fsys vfs.FS, dir string) error {
+	if _, err := fsys.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if err := makeDirs(fsys, parent); err != nil {
+		return err
+	}
+	if err := fsys.MkdirAll(dir, dirPerm); err != nil {
+		return err
+	}
+	return syncDir(fsys, parent)
 }
 
 // vacant checks that nothing is at path, or an empty directory.
-func vacant(path string) error {
-	names, err := os.ReadDir(path)
+func vacant(fsys vfs.FS, path string) error {
+	names, err := fsys.List(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return fmt.Errorf("%w: %s: %w", errs.ErrFormat, path, err)
 	case len(names) > 0:
-		return fmt.Errorf("%w: %s is not empty: it holds %q", errs.ErrFormat, path, names[0].Name())
+		return fmt.Errorf("%w: %s is not empty: it holds %q", errs.ErrFormat, path, slices.Min(names))
 	}
 	return nil
 }
 
-func syncDir(path string) error {
-	d, err := os.Open(path)
+func syncDir(fsys vfs.FS, path string) error {
+	d, err := fsys.OpenDir(path)
 	if err != nil {
 		return err
 	}
@@ -136,10 +169,13 @@ func syncDir(path string) error {
 // what it was made from, with its facts, queries and positions, in a timeline
 // and with a log of its own. What is read is verified on the way.
 func Restore(ctx context.Context, source, dest string, o Options) (Report, error) {
-	if err := vacant(dest); err != nil {
+	o.Log.ReadOnly = true
+	if err := apart(dest, source); err != nil {
 		return Report{}, err
 	}
-	o.Log.ReadOnly = true
+	if err := vacant((&Store{o: o}).files(), dest); err != nil {
+		return Report{}, err
+	}
 	s, report, err := Open(ctx, source, o)
 	if err != nil {
 		return report, err
@@ -152,11 +188,11 @@ func Restore(ctx context.Context, source, dest string, o Options) (Report, error
 // store in a new timeline.
 func (s *Store) transplant(ctx context.Context, dest string) error {
 	id := s.id.Fork()
-	return whole(dest, func(dir string) error {
+	return whole(s.files(), dest, func(dir string) error {
 		if err := wal.Create(dir, id, s.Engine.Current.Epoch()); err != nil {
 			return err
 		}
-		to, err := checkpoint.Open(ctx, filepath.Join(dir, checkpointsName), checkpoint.Options{StoreID: id.Log})
+		to, err := checkpoint.Open(ctx, filepath.Join(dir, checkpointsName), checkpoint.Options{FS: s.o.FS, StoreID: id.Log})
 		if err != nil {
 			return err
 		}
@@ -186,11 +222,14 @@ type Salvage struct {
 func Repair(ctx context.Context, source, dest string, o Options) (Salvage, error) {
 	var out Salvage
 	start := o.Now()
-	if err := vacant(dest); err != nil {
-		return out, err
-	}
 	o.Log.ReadOnly, o.Fallback = true, true
 	s := &Store{dir: source, o: o}
+	if err := apart(dest, source); err != nil {
+		return out, err
+	}
+	if err := vacant(s.files(), dest); err != nil {
+		return out, err
+	}
 	defer func() { _ = s.Close() }() // nothing was written there
 	id, err := salvageIdentity(source, &out)
 	if err != nil {

@@ -39,6 +39,7 @@ type disk struct {
 	last    string // step of the log
 	sure    files  // of the real directory: names and contents on stable storage
 	synced  map[string]int
+	renamed *[2]string // a directory whose new name is not yet on stable storage
 	points  int
 	crashes []crash
 
@@ -68,19 +69,40 @@ func fastDir(t testing.TB) string {
 }
 
 // newDisk is an empty disk at root, an existing empty directory.
-func newDisk(root string) *disk {
-	return diskOn(root, vfs.NewCrashableMem(), files{})
+func newDisk(t testing.TB, root string) *disk {
+	t.Helper()
+	d, err := diskOn(root, vfs.NewCrashableMem(), files{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
-func diskOn(root string, mem *vfs.MemFS, sure files) *disk {
+func diskOn(root string, mem *vfs.MemFS, sure files) (*disk, error) {
+	// The directory of the store is made by the log, in its half.
+	if err := mem.MkdirAll(filepath.Join(root, "s"), 0o750); err != nil {
+		return nil, err
+	}
+	for at := root; ; at = filepath.Dir(at) {
+		dir, err := mem.OpenDir(at)
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+			return nil, err
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
 	d := &disk{root: root, mem: mem, sure: sure, synced: map[string]int{}, rng: rand.New(rand.NewPCG(1, 2))}
-	d.fs = errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	d.fs = &twin{d: d, FS: errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose {
 			d.point(fmt.Sprintf("checkpoint side, op kind %d of %s", op.Kind, filepath.Base(op.Path)))
 		}
 		return nil
-	}))
-	return d
+	}))}
+	return d, nil
 }
 
 // put brings a disk after a crash to root, an existing empty directory.
@@ -102,19 +124,10 @@ func (c *crash) put(root string) (*disk, error) {
 	if err := mem.Rename(c.from, root); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	for at := filepath.Dir(root); ; at = filepath.Dir(at) {
-		dir, err := mem.OpenDir(at)
-		if err != nil {
-			return nil, err
-		}
-		if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
-			return nil, err
-		}
-		if at == filepath.Dir(at) {
-			break
-		}
+	d, err := diskOn(root, mem, maps.Clone(c.log))
+	if err != nil {
+		return nil, err
 	}
-	d := diskOn(root, mem, maps.Clone(c.log))
 	d.acked.Store(c.acked)
 	d.begun.Store(c.begun)
 	return d, nil
@@ -159,10 +172,11 @@ func (d *disk) pointLocked(before string) {
 	acked := d.acked.Load() // before the log is read
 	now := d.look()
 	for _, percent := range []int{0, 50, 100} {
+		mem := d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: d.rng})
 		d.crashes = append(d.crashes, crash{
 			name: fmt.Sprintf("%s, point %d, before %s, %d%%", d.what, d.points, before, percent),
-			log:  d.left(now, percent),
-			mem:  d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: d.rng}),
+			log:  d.follow(d.left(now, percent), mem),
+			mem:  mem,
 			from: d.root, acked: acked, begun: d.begun.Load(), percent: percent,
 		})
 	}
@@ -221,6 +235,26 @@ func (d *disk) left(now files, percent int) files {
 		case sure && !there && !lucky:
 			out[name] = was
 		}
+	}
+	return out
+}
+
+// follow gives a renamed directory the name that it has in the other half.
+func (d *disk) follow(f files, mem *vfs.MemFS) files {
+	if d.renamed == nil {
+		return f
+	}
+	from, to := d.renamed[0], d.renamed[1]
+	out := files{}
+	for name, b := range f {
+		if rest, ok := strings.CutPrefix(name, to+"/"); ok {
+			if _, err := mem.Stat(filepath.Join(d.root, from)); err == nil {
+				name = from + "/" + rest
+			} else if _, err := mem.Stat(filepath.Join(d.root, to)); err != nil {
+				continue
+			}
+		}
+		out[name] = b
 	}
 	return out
 }
@@ -341,4 +375,98 @@ func (v *device) SyncDir() error {
 func (v *device) Close() error {
 	v.d.point("closing the segment")
 	return v.Device.Close()
+}
+
+// twin is the file system of a disk that changes directories in both halves.
+// Files below a directory of checkpoints are in memory only.
+type twin struct {
+	vfs.FS
+	d *disk
+}
+
+// real reports whether a path is in the real directory as well.
+func (w *twin) real(path string) bool {
+	rest, ok := strings.CutPrefix(path, w.d.root)
+	return ok && !strings.Contains(rest, "/"+checkpointsName)
+}
+
+func (w *twin) MkdirAll(dir string, perm os.FileMode) error {
+	err := w.FS.MkdirAll(dir, perm)
+	if err == nil && w.real(dir) {
+		err = os.MkdirAll(dir, perm)
+	}
+	return err
+}
+
+func (w *twin) RemoveAll(path string) error {
+	err := w.FS.RemoveAll(path)
+	if err == nil && w.real(path) {
+		err = os.RemoveAll(path)
+	}
+	return err
+}
+
+func (w *twin) List(dir string) ([]string, error) {
+	if !w.real(dir) {
+		return w.FS.List(dir)
+	}
+	entries, err := os.ReadDir(dir)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
+}
+
+func (w *twin) Stat(path string) (vfs.FileInfo, error) {
+	if w.real(path) {
+		return vfs.Default.Stat(path)
+	}
+	return w.FS.Stat(path)
+}
+
+func (w *twin) Rename(from, to string) error {
+	err := w.FS.Rename(from, to)
+	if err != nil || !w.real(from) {
+		return err
+	}
+	d := w.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	name := func(path string) string { return strings.TrimPrefix(path, d.root+"/") }
+	d.renamed = &[2]string{name(from), name(to)}
+	for file := range d.look() { // all of it was made durable under the old name
+		if strings.HasPrefix(file, name(to)+"/") {
+			d.sure[file] = d.look()[file]
+		}
+	}
+	return nil
+}
+
+func (w *twin) OpenDir(dir string) (vfs.File, error) {
+	f, err := w.FS.OpenDir(dir)
+	if err == nil && w.real(dir) {
+		f = &twinDir{f, w.d}
+	}
+	return f, err
+}
+
+// twinDir is a directory whose sync counts in both halves.
+type twinDir struct {
+	vfs.File
+	d *disk
+}
+
+func (f *twinDir) Sync() error {
+	err := f.File.Sync()
+	if err == nil {
+		f.d.mu.Lock()
+		defer f.d.mu.Unlock()
+		f.d.named(false, true)
+		f.d.renamed = nil
+	}
+	return err
 }
