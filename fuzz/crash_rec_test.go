@@ -217,8 +217,7 @@ func places(t *testing.T, path string) (out []place) {
 // again.
 func (r *recorded) opens(t *testing.T, what, dir string, epoch int, cut bool) {
 	t.Helper()
-	logOnly := &triegs.Options{CheckpointBytes: -1}
-	db, err := triegs.Open(dir, logOnly)
+	db, err := triegs.Open(dir, logOnly())
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -238,7 +237,7 @@ func (r *recorded) opens(t *testing.T, what, dir string, epoch int, cut bool) {
 	if err := db.Close(); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	if db, err = triegs.Open(dir, logOnly); err != nil {
+	if db, err = triegs.Open(dir, logOnly()); err != nil {
 		t.Fatalf("%s, second time: %v", what, err)
 	}
 	next.want(t, what+", second time", db)
