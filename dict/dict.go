@@ -453,7 +453,7 @@ func (d *Dict) index(id uint64, hash uint32) {
 // resize replaces the table.
 func (d *Dict) resize(n int, built uint64) []uint64 {
 	st := *d.state.Load()
-	st.slots, d.used = resized(st.slots, n, nil)
+	st.slots = resized(st.slots, n)
 	d.built = built
 	d.state.Store(&st)
 	return st.slots

@@ -146,21 +146,21 @@ func (d *Dict) Sweep() (dead int) {
 	}
 	d.gone.Add(uint64(dead))
 	ed.compact()
-	ed.st.slots, d.used = resized(ed.st.slots, d.shrunk(dead), ed.owned)
-	d.built = d.n.Load()
+	ed.shrink()
 	d.forgetRenewals(&ed.st)
 	ed.publish()
 	return dead
 }
 
-// shrunk is the size of the table without some terms: it stays where less than
-// three quarters would be empty.
-func (d *Dict) shrunk(dead int) int {
-	slots := len(d.state.Load().slots)
-	if n := slotsFor(max(d.used-dead, 0)); slots > 2*n {
-		return n
+// shrink makes the table of an edit without the slots of ids that have gone. It
+// keeps its size where more than a quarter is in use.
+func (ed *edit) shrink() {
+	kept := filtered(ed.st.slots, ed.owned)
+	n := len(ed.st.slots)
+	if small := slotsFor(len(kept)); n > 2*small {
+		n = small
 	}
-	return slots
+	ed.st.slots, ed.d.used, ed.d.built = resized(kept, n), len(kept), ed.d.n.Load()
 }
 
 // owned keeps a slot that stands for a held id.

@@ -130,7 +130,11 @@ func (d *Dict) read(st *state, id uint64, e *entry) (form []byte, ok bool) {
 	}
 	tagged, err := st.store.load(id, e, make([]byte, 0, 1+e.size()))
 	if err != nil {
-		d.fail(err)
+		// A reader that is late may come upon a term that has been swept, and
+		// whose text is deleted. It looks for another one.
+		if d.Has(id) {
+			d.fail(err)
+		}
 		return nil, false
 	}
 	st.store.cache.put(id, tagged)

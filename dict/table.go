@@ -52,20 +52,13 @@ func replace(slots []uint64, slot, by uint64) {
 	}
 }
 
-// resized copies the slots to a table of n slots. Those for which keep returns 0
-// stay away, others become what it returns; without keep all stay as they are.
-func resized(slots []uint64, n int, keep func(slot uint64) uint64) (next []uint64, used int) {
+// resized copies slots to a table of n.
+func resized(slots []uint64, n int) (next []uint64) {
 	next = make([]uint64, n)
 	for _, slot := range slots {
 		if slot == 0 {
 			continue
 		}
-		if keep != nil {
-			if slot = keep(slot); slot == 0 {
-				continue
-			}
-		}
-		used++
 		i := home(uint32(slot>>hashShift), n)
 		for next[i] != 0 {
 			if i++; i == n {
@@ -74,7 +67,20 @@ func resized(slots []uint64, n int, keep func(slot uint64) uint64) (next []uint6
 		}
 		next[i] = slot
 	}
-	return next, used
+	return next
+}
+
+// filtered returns the slots without the empty ones and those for which keep
+// returns 0, in their order; others become what it returns.
+func filtered(slots []uint64, keep func(slot uint64) uint64) (kept []uint64) {
+	for _, slot := range slots {
+		if slot != 0 {
+			if slot = keep(slot); slot != 0 {
+				kept = append(kept, slot)
+			}
+		}
+	}
+	return kept
 }
 
 // slotsFor is the size of a table for a number of terms that leaves room for

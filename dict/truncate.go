@@ -98,19 +98,19 @@ func (d *Dict) rebuild(n uint64) {
 		}
 	}
 	st.through = min(st.through, n)
-	st.slots, d.used = resized(st.slots, len(st.slots), func(slot uint64) uint64 {
+	kept := filtered(st.slots, func(slot uint64) uint64 {
 		if d.owner(&st, slot) != 0 {
 			return slot
 		}
-		return renewedSlot(older, slot)
+		return renewedSlot(older, slot, n)
 	})
-	d.built = n
+	st.slots, d.used, d.built = resized(kept, len(st.slots)), len(kept), n
 	d.state.Store(&st)
 }
 
 // renewedSlot is the slot of the older id of a term whose newer one was taken
 // back, 0 if there is none. The eras of the newer ids may be gone already.
-func renewedSlot(older map[uint64]uint64, slot uint64) uint64 {
+func renewedSlot(older map[uint64]uint64, slot, n uint64) uint64 {
 	for newer, id := range older {
 		if newer&idMask != slot&idMask {
 			continue
@@ -118,7 +118,9 @@ func renewedSlot(older map[uint64]uint64, slot uint64) uint64 {
 		for older[id] != 0 {
 			id = older[id]
 		}
-		return slotOf(uint32(slot>>hashShift), id)
+		if id <= n {
+			return slotOf(uint32(slot>>hashShift), id)
+		}
 	}
 	return 0
 }
