@@ -28,10 +28,10 @@ const (
 const MaxBytes = 48 << 30
 
 // classes are the block sizes in words. Every size is even, so that a
-// reference can count units of two words. 36 is a full node, 34 and 66 are full
+// reference can count units of two words. 68 is a wide node, 34 and 66 are full
 // leaves of one column without and with weights.
 var classes = [...]uint16{
-	4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 34, 36, 40, 48, 56, 66, 80, 98, 112, 130,
+	4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 34, 36, 40, 48, 56, 66, 68, 80, 98, 112, 130,
 	160, 192, 256, 320, 416, 512, 672, 1024, 1344, 2048,
 }
 

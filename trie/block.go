@@ -12,14 +12,14 @@ import (
 //	bits 40..47  n: tuples of a leaf, children of a node
 //	bits 48..55  cap: tuples a leaf has room for
 //	bits 56..57  kind (0 marks a free block)
-//	bit  58      leaf with a weight column; without it every weight is 1
+//	bit  58      of a leaf: it has a weight column; without it every weight is 1
+//	bits 58..63  of a node: shift of its digit
 //
 // leaf over r columns: r arrays of cap words, then cap weights if weighted.
 //
-// node: word 1 is a bitmap of the children (32 bits) and the shift of its
-// digit; word 2 the bits of the column above that digit; then the child words:
-// n of them in a packed node, one for each digit in a wide one (cap is 32, and
-// absent children are 0).
+// node: word 1 is a bitmap of the children; word 2 the bits of the column above
+// its digit; then the child words: n of them in a packed node, one for each
+// digit in a wide one (cap is 64, and absent children are 0).
 //
 // A child word (and a root) is tagged in its low three bits, see below; below
 // the last digit of the last column it is the weight, untagged. The word of a
@@ -31,8 +31,9 @@ const (
 	kindLeaf    = uint64(1)
 	kindNode    = uint64(2)
 	weightedBit = uint64(1) << 58
+	nodeShift   = 58
 
-	digitBits  = 5
+	digitBits  = 6
 	fanout     = 1 << digitBits
 	nodeHeader = 3
 	leafHeader = 1
@@ -43,7 +44,7 @@ const (
 	tagOne     = uint64(2) // one tuple of one column: id << 24 | weight << 3
 	tagWide    = uint64(3) // wide node: shift << 35 | reference << 3
 	wideShift  = tagBits + 32
-	wideMin    = 12 // a node of more children is wide; half as many make it packed again
+	wideMin    = 40 // a node of more children is wide; half as many make it packed again
 	oneIDMax   = uint64(1)<<40 - 1
 	oneWeight  = 21
 	oneWtMax   = int64(1)<<oneWeight - 1
@@ -98,8 +99,8 @@ func oneWord(id uint64, w int64) (uint64, bool) {
 func oneID(word uint64) uint64      { return word >> oneIDShift }
 func oneWeightOf(word uint64) int64 { return int64(word >> tagBits & uint64(oneWtMax)) }
 
-func shiftOf(node []uint64) uint    { return uint(node[1] >> 32 & 63) }
-func bitmapOf(node []uint64) uint32 { return uint32(node[1]) }
+func shiftOf(node []uint64) uint    { return uint(node[0] >> nodeShift) }
+func bitmapOf(node []uint64) uint64 { return node[1] }
 
 // above is the part of id over the digit at shift.
 func above(id uint64, shift uint) uint64 { return id >> (shift + digitBits) }
@@ -119,7 +120,7 @@ func childAt(b []uint64, d uint) int {
 }
 
 // slot is the position of digit d among the children of a node with bitmap m.
-func slot(m uint32, d uint) int { return bits.OnesCount32(m & (1<<d - 1)) }
+func slot(m uint64, d uint) int { return bits.OnesCount64(m & (1<<d - 1)) }
 
 // leafMax is the largest number of tuples of a leaf over r columns: about a
 // few cache lines a column, less for wide tuples so that blocks stay small.

@@ -80,8 +80,8 @@ func (s Space) check(word uint64, r int) (int64, error) {
 }
 
 func (s Space) checkNode(b []uint64, n, r int) (int64, error) {
-	if n == 0 || bits.OnesCount32(bitmapOf(b)) != n {
-		return 0, fmt.Errorf("trie: node of %d children has bitmap %08x", n, bitmapOf(b))
+	if n == 0 || bits.OnesCount64(bitmapOf(b)) != n {
+		return 0, fmt.Errorf("trie: node of %d children has bitmap %016x", n, bitmapOf(b))
 	}
 	if shiftOf(b) == 0 {
 		r--
@@ -94,7 +94,7 @@ func (s Space) checkNode(b []uint64, n, r int) (int64, error) {
 		}
 		child := b[childAt(b, d)]
 		if (child != 0) != there {
-			return 0, fmt.Errorf("trie: child %d of a node is %x, bitmap %08x", d, child, bitmapOf(b))
+			return 0, fmt.Errorf("trie: child %d of a node is %x, bitmap %016x", d, child, bitmapOf(b))
 		}
 		if !there {
 			continue

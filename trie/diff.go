@@ -75,7 +75,7 @@ func (d *differ) step(node []uint64, digit, col int) int {
 func (d *differ) diffNodes(x, y []uint64, col int) {
 	mx, my := bitmapOf(x), bitmapOf(y)
 	for m := mx | my; m != 0 && !d.ended; m &= m - 1 {
-		at := bits.TrailingZeros32(m)
+		at := bits.TrailingZeros64(m)
 		var cx, cy uint64
 		if mx&(1<<at) != 0 {
 			cx = x[childAt(x, uint(at))]
@@ -95,7 +95,7 @@ func (d *differ) diffInside(high, low []uint64, highWord, lowWord uint64, col in
 	mine := int(digit(low[2]<<(shiftOf(low)+digitBits), shiftOf(high)))
 	m := bitmapOf(high) | 1<<mine
 	for ; m != 0 && !d.ended; m &= m - 1 {
-		at := bits.TrailingZeros32(m)
+		at := bits.TrailingZeros64(m)
 		var child, other uint64
 		if bitmapOf(high)&(1<<at) != 0 {
 			child = high[childAt(high, uint(at))]

@@ -13,7 +13,7 @@
 // A trie over k columns is a burst trie on the digits of the first column,
 // inside it on those of the second, and so on. A set of few tuples is one
 // packed leaf block, sorted, column by column; a leaf that overflows bursts
-// into a 32-way node on the first digit in which its tuples differ. A node
+// into a 64-way node on the first digit in which its tuples differ. A node
 // holds only the children it has (a bitmap says which), and skips digits that
 // all its tuples share. A single tuple of one column fits into the word that
 // would refer to its block. Below the last digit of the last column the child

@@ -96,7 +96,7 @@ func (s Space) HasPrefix(root uint64, prefix []uint64) bool {
 // frame is a node on the path of a cursor.
 type frame struct {
 	node   []uint64
-	bitmap uint32 // children not visited yet
+	bitmap uint64 // children not visited yet
 	next   int32  // position of the next one, in a packed node
 	col    int32  // column that the node branches on
 	wide   bool
@@ -289,7 +289,7 @@ func (c *Cursor) advance() bool {
 			c.path = c.path[:len(c.path)-1]
 			continue
 		}
-		d := bits.TrailingZeros32(f.bitmap)
+		d := bits.TrailingZeros64(f.bitmap)
 		at := int(f.next)
 		if f.wide {
 			at = nodeHeader + d

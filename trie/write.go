@@ -401,7 +401,7 @@ func (a *Arena) build(rows []uint64, stride, c int) uint64 {
 	type part struct{ lo, hi int }
 	var (
 		parts  [fanout]part
-		bitmap uint32
+		bitmap uint64
 	)
 	for i := 0; i < len(rows); i += stride {
 		d := digit(rows[c+i], shift)
@@ -415,9 +415,9 @@ func (a *Arena) build(rows []uint64, stride, c int) uint64 {
 	if shift == 0 {
 		below++
 	}
-	t, b := a.newNode(bits.OnesCount32(bitmap), bitmap, shift, above(first, shift))
+	t, b := a.newNode(bits.OnesCount64(bitmap), bitmap, shift, above(first, shift))
 	for m := bitmap; m != 0; m &= m - 1 {
-		d := bits.TrailingZeros32(m)
+		d := bits.TrailingZeros64(m)
 		// The block's slab never moves, so b stays right while children are
 		// allocated.
 		b[childAt(b, uint(d))] = a.build(rows[parts[d].lo:parts[d].hi], stride, below)
@@ -458,14 +458,14 @@ func (a *Arena) buildLeaf(rows []uint64, stride, c int) uint64 {
 
 // newNode allocates a node for n children with its header, wide if they are
 // many; the caller fills in the children.
-func (a *Arena) newNode(n int, bitmap uint32, shift uint, prefix uint64) (ref, []uint64) {
+func (a *Arena) newNode(n int, bitmap uint64, shift uint, prefix uint64) (ref, []uint64) {
 	places, room := n, 0
 	if n > wideMin {
 		places, room = fanout, fanout
 	}
 	t, b := a.alloc(nodeHeader + places)
-	b[0] = header(a.version, kindNode, n, room)
-	b[1] = uint64(shift)<<32 | uint64(bitmap)
+	b[0] = header(a.version, kindNode, n, room) | uint64(shift)<<nodeShift
+	b[1] = bitmap
 	b[2] = prefix
 	if room > 0 {
 		clear(b[nodeHeader : nodeHeader+fanout])
@@ -512,7 +512,7 @@ func (a *Arena) setWide(word uint64, key []uint64, w int64, p int) uint64 {
 
 // sibling notes whether a node with bitmap m tells that there are other tuples
 // with the prefix, p columns of which are left, and returns what is left below.
-func (a *Arena) sibling(m uint32, shift uint, p int) int {
+func (a *Arena) sibling(m uint64, shift uint, p int) int {
 	switch {
 	case p == 0 && m&(m-1) != 0:
 		a.op.sib = true
@@ -600,9 +600,9 @@ func (a *Arena) nodeInsert(word uint64, child uint64, d uint) uint64 {
 
 // moveChildren copies the children at the digits of m from one node to another,
 // which both have them.
-func moveChildren(to, from []uint64, m uint32) {
+func moveChildren(to, from []uint64, m uint64) {
 	for ; m != 0; m &= m - 1 {
-		d := uint(bits.TrailingZeros32(m))
+		d := uint(bits.TrailingZeros64(m))
 		to[childAt(to, d)] = from[childAt(from, d)]
 	}
 }
@@ -621,7 +621,7 @@ func (a *Arena) nodeRemove(word uint64, r int, d uint) uint64 {
 		a.release(t, h)
 		return 0
 	case n == 1 && shift > 0:
-		only := b[childAt(b, uint(bits.TrailingZeros32(bitmap)))]
+		only := b[childAt(b, uint(bits.TrailingZeros64(bitmap)))]
 		a.release(t, h)
 		return only
 	}
@@ -663,14 +663,14 @@ func (a *Arena) collapse(b []uint64, r int, gone uint) (uint64, bool) {
 	total := 0
 	rest := bitmapOf(b) &^ (1 << gone)
 	for m := rest; m != 0; m &= m - 1 {
-		n, ok := a.few(b[childAt(b, uint(bits.TrailingZeros32(m)))], below)
+		n, ok := a.few(b[childAt(b, uint(bits.TrailingZeros64(m)))], below)
 		if total += n; !ok || total > limit {
 			return 0, false
 		}
 	}
 	a.rows = a.rows[:0]
 	for m := rest; m != 0; m &= m - 1 {
-		d := uint(bits.TrailingZeros32(m))
+		d := uint(bits.TrailingZeros64(m))
 		id := b[2]<<(shift+digitBits) | uint64(d)<<shift
 		a.gather(b[childAt(b, d)], below, r, id)
 	}
