@@ -73,6 +73,14 @@ func (d *differ) step(node []uint64, digit, col int) int {
 }
 
 func (d *differ) diffNodes(x, y []uint64, col int) {
+	switch {
+	case wide(x[0]) && wide(y[0]):
+		d.diffWide(x, y, col)
+		return
+	case !wide(x[0]) && !wide(y[0]) && bitmapOf(x) == bitmapOf(y):
+		d.diffPacked(x, y, col)
+		return
+	}
 	mx, my := bitmapOf(x), bitmapOf(y)
 	for m := mx | my; m != 0 && !d.ended; m &= m - 1 {
 		at := bits.TrailingZeros64(m)
@@ -86,6 +94,34 @@ func (d *differ) diffNodes(x, y []uint64, col int) {
 		if cx != cy {
 			d.diff(cx, cy, d.step(x, at, col))
 		}
+	}
+}
+
+// diffWide compares nodes that both have a place for every digit.
+func (d *differ) diffWide(x, y []uint64, col int) {
+	xs, ys := x[nodeHeader:nodeHeader+fanout], y[nodeHeader:nodeHeader+fanout]
+	for at, child := range xs {
+		if child == ys[at] {
+			continue
+		}
+		if d.diff(child, ys[at], d.step(x, at, col)); d.ended {
+			return
+		}
+	}
+}
+
+// diffPacked compares packed nodes with children at the same digits, which stand
+// in the same places: it looks for the digit of those alone that differ.
+func (d *differ) diffPacked(x, y []uint64, col int) {
+	m, n := bitmapOf(x), countOf(x[0])
+	xs, ys := x[nodeHeader:nodeHeader+n], y[nodeHeader:nodeHeader+n]
+	for i, child := range xs {
+		if child != ys[i] {
+			if d.diff(child, ys[i], d.step(x, bits.TrailingZeros64(m), col)); d.ended {
+				return
+			}
+		}
+		m &= m - 1
 	}
 }
 

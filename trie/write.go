@@ -592,19 +592,39 @@ func (a *Arena) nodeInsert(word uint64, child uint64, d uint) uint64 {
 		return word
 	}
 	r, o := a.newNode(n+1, bitmapOf(b)|1<<d, shiftOf(b), b[2])
-	moveChildren(o, b, bitmapOf(b))
-	o[childAt(o, d)] = child
+	if wide(o[0]) {
+		spread(o, b)
+		o[nodeHeader+d] = child
+	} else {
+		insertColumn(o[nodeHeader:], b[nodeHeader:], n, slot(bitmapOf(b), d), child)
+	}
 	a.release(t, h)
 	return nodeWord(r, o)
 }
 
-// moveChildren copies the children at the digits of m from one node to another,
-// which both have them.
-func moveChildren(to, from []uint64, m uint64) {
-	for ; m != 0; m &= m - 1 {
-		d := uint(bits.TrailingZeros64(m))
-		to[childAt(to, d)] = from[childAt(from, d)]
+// spread copies the children of a packed node to their places in a wide one.
+func spread(to, from []uint64) {
+	at := nodeHeader
+	for m := bitmapOf(from); m != 0; m &= m - 1 {
+		to[nodeHeader+bits.TrailingZeros64(m)] = from[at]
+		at++
 	}
+}
+
+// removeChild copies the children of a node to a packed one with bitmap m, which
+// lacks the one at digit d.
+func removeChild(to, from []uint64, m uint64, d uint) {
+	if wide(from[0]) {
+		at := nodeHeader
+		for ; m != 0; m &= m - 1 {
+			to[at] = from[nodeHeader+bits.TrailingZeros64(m)]
+			at++
+		}
+		return
+	}
+	at, end := nodeHeader+slot(m, d), nodeHeader+countOf(to[0])
+	copy(to[nodeHeader:at], from[nodeHeader:at])
+	copy(to[at:end], from[at+1:end+1])
 }
 
 // nodeRemove takes the child at digit d away, which has become empty, from a
@@ -646,7 +666,7 @@ func (a *Arena) nodeRemove(word uint64, r int, d uint) uint64 {
 		return word
 	}
 	nr, o := a.newNode(n, bitmap, shift, b[2])
-	moveChildren(o, b, bitmap)
+	removeChild(o, b, bitmap, d)
 	a.release(t, h)
 	return nodeWord(nr, o)
 }
