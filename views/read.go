@@ -47,11 +47,11 @@ func (q *Query) vars() int { return len(q.Plan.Query.Vars) }
 // node, all of which succeed below the root, because a tuple of a node has
 // partners in every child.
 //
-// Answers come in lexicographic order of the ids along the nodes' variables in
-// pre-order.
+// Answers come in lexicographic order of the ids along the variables of the
+// levels: those of the inner nodes in pre-order, then those of the leaves.
 type Answers struct {
 	b       *Bound
-	levels  []level
+	levels  []level  // inner nodes, then leaves
 	binding []uint64 // by variable
 	started bool
 	open    bool // all levels stand on a tuple
@@ -73,10 +73,20 @@ type level struct {
 
 // Answers starts an enumeration before the first answer.
 func (b *Bound) Answers() *Answers {
-	a := &Answers{b: b, levels: make([]level, len(b.nodes)), binding: make([]uint64, b.q.vars())}
-	for j := range a.levels {
-		n := &b.q.nodes[j]
-		a.levels[j] = level{node: n, at: b.nodes[j], rest: n.rest, from: n.columns - len(n.rest), unit: n.unit}
+	a := &Answers{b: b, levels: make([]level, 0, len(b.nodes)), binding: make([]uint64, b.q.vars())}
+	// A group of a leaf that stays open while another leaf moves is gone back
+	// to; below an inner node that moves, every group is another one and has to
+	// be sought. So the nodes that others depend on are the outer loops.
+	for _, leaves := range []bool{false, true} {
+		for j := range b.q.nodes {
+			n := &b.q.nodes[j]
+			if leaf := len(n.children) == 0; leaf != leaves {
+				continue
+			}
+			a.levels = append(a.levels, level{
+				node: n, at: b.nodes[j], rest: n.rest, from: n.columns - len(n.rest), unit: n.unit,
+			})
+		}
 	}
 	return a
 }
