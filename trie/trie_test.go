@@ -132,6 +132,15 @@ func (w *world) checkDiff(t *testing.T, from, to version) {
 	if !maps.Equal(got, want) {
 		t.Fatalf("diff %d..%d: %v, want %v", from.v, to.v, got, want)
 	}
+	// One that is stopped ends there.
+	stop, seen := (len(want)+1)/2, 0
+	Diff(from.space, from.root, to.space, to.root, w.k, func([]uint64, int64, int64) bool {
+		seen++
+		return seen < stop
+	})
+	if seen != stop {
+		t.Fatalf("diff %d..%d: stopped at %d, went on to %d", from.v, to.v, stop, seen)
+	}
 }
 
 // drawID draws ids from domains that are dense, sparse and clustered.
