@@ -14,26 +14,75 @@ import (
 // pendingMax is how many events wait to be applied together.
 const pendingMax = 32
 
-// Event takes event number i of the batch in. It is checked for what can be
-// told from it alone; Flush applies it. An error names the number of the event
-// that it is about, this one or an earlier one, and the transaction must be
-// rolled back.
+// numbered is an event with its number in the batch.
+type numbered struct {
+	i  int
+	ev Event
+}
+
+// Event takes event number i of the batch in, whose tuple must stay what it is
+// until Flush, which applies it. An error names the number of the event that it
+// is about, this one or an earlier one, and the transaction must be rolled back.
 func (t *Txn) Event(i int, ev *Event) error {
+	t.waiting = append(t.waiting, numbered{i, *ev})
+	if len(t.waiting) < pendingMax {
+		return nil
+	}
+	return t.Flush()
+}
+
+// Flush applies the events that wait.
+func (t *Txn) Flush() error {
+	t.intern()
+	for k := range t.waiting {
+		if err := t.take(t.waiting[k].i, &t.waiting[k].ev); err != nil {
+			return err
+		}
+	}
+	clear(t.waiting)
+	t.waiting = t.waiting[:0]
+	return t.apply()
+}
+
+// intern interns the terms of the insertions that wait, up to one that is
+// refused.
+func (t *Txn) intern() {
+	t.terms, t.ids = t.terms[:0], t.idsAll[:0]
+gather:
+	for k := range t.waiting {
+		ev := &t.waiting[k].ev
+		if ev.Delete {
+			continue
+		}
+		for _, x := range ev.Tuple {
+			if x.Validate() != nil {
+				break gather
+			}
+			t.terms = append(t.terms, x)
+		}
+	}
+	if cap(t.idsAll) < len(t.terms) {
+		t.idsAll = make([]uint64, len(t.terms))
+	}
+	t.ids = t.idsAll[:len(t.terms)]
+	t.ids = t.ids[:t.e.Dict().InternAll(t.ids, t.terms)]
+	clear(t.terms)
+}
+
+// take resolves an event.
+func (t *Txn) take(i int, ev *Event) error {
 	rec, known, err := t.resolve(ev)
 	switch {
 	case err == nil && known:
 		t.pending = append(t.pending, rec)
 		t.origin = append(t.origin, origin{i, ev.Lenient})
-		if len(t.pending) < pendingMax {
-			return nil
-		}
-		return t.Flush()
+		return nil
 	case err == nil && ev.Lenient:
 		t.e.Ignore()
 		return nil
 	}
 	// Of several bad events the first is reported.
-	if first := t.Flush(); first != nil {
+	if first := t.apply(); first != nil {
 		return first
 	}
 	if err == nil {
@@ -50,8 +99,8 @@ type origin struct {
 	lenient bool
 }
 
-// Flush applies the events that wait.
-func (t *Txn) Flush() error {
+// apply applies the events that are resolved.
+func (t *Txn) apply() error {
 	evs := t.pending
 	t.pending = t.pending[:0]
 	err := t.e.Events(evs, func(i int, err error) error {
@@ -83,13 +132,15 @@ func (t *Txn) resolve(ev *Event) (rec record.Event, known bool, err error) {
 		return rec, false, err
 	}
 	rec.Tuple = t.e.Words(len(ev.Tuple))
-	for i, x := range ev.Tuple {
-		if rec.Tuple[i], err = t.intern(x); err != nil {
+	n := copy(rec.Tuple, t.ids)
+	t.ids = t.ids[n:]
+	for i := n; i < len(ev.Tuple); i++ {
+		if rec.Tuple[i], err = t.one(ev.Tuple[i]); err != nil {
 			return rec, false, column(ev, i, err)
 		}
 	}
 	if !ev.Value.IsZero() {
-		if rec.Value, err = t.intern(ev.Value); err != nil {
+		if rec.Value, err = t.one(ev.Value); err != nil {
 			return rec, false, fmt.Errorf("%s, value: %w", ev.Relation, err)
 		}
 	}
@@ -152,7 +203,7 @@ func (t *Txn) relation(name string, arity int) (uint32, error) {
 	return n, err
 }
 
-func (t *Txn) intern(x term.Term) (uint64, error) {
+func (t *Txn) one(x term.Term) (uint64, error) {
 	if err := x.Validate(); err != nil {
 		return 0, err
 	}

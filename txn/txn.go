@@ -48,6 +48,12 @@ type Txn struct {
 	// is fetched side by side.
 	pending []record.Event
 	origin  []origin
+	// waiting events have not been resolved, so that the terms of several are
+	// looked up side by side.
+	waiting []numbered
+	terms   []term.Term // of the insertions among them
+	idsAll  []uint64    // memory of ids
+	ids     []uint64    // of terms, as far as they have been interned and not taken
 }
 
 // Begin starts an epoch, after those of other writers; ctx ends the wait. Only
@@ -60,7 +66,7 @@ func (t *Txn) Begin(ctx context.Context, e *epoch.Engine) error {
 	t.e = e
 	// The relation may be one that a refused epoch brought.
 	t.last.name = ""
-	t.pending, t.origin = t.pending[:0], t.origin[:0]
+	t.pending, t.origin, t.waiting = t.pending[:0], t.origin[:0], t.waiting[:0]
 	return nil
 }
 
