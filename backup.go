@@ -9,15 +9,22 @@ import (
 	"github.com/triegs/triegs/recovery"
 )
 
-// Backup copies the store to dest while it goes on. The copy is complete at one
-// epoch, that of a checkpoint taken at the call: facts, queries, positions and
-// terms. It can be opened with Options.ReadOnly, and a store is made of it by
-// Restore. At most Options.BackupBytesPerSecond are copied.
+// Backup copies the store to dest while appends and readers go on. The copy is
+// complete at one epoch, that of the checkpoint that Backup takes first: facts,
+// queries, source positions and terms. It is read with Options.ReadOnly, by
+// Verify for example, and Restore makes a store of it; nothing can be appended
+// to it.
 //
-// dest is a missing or empty directory, which holds nothing under that name
-// until the backup is whole, or an earlier backup of this store, to which only
-// what is new is added, in one step. Anything else there is ErrFormat and stays
-// as it is. Errors are further those of Checkpoint.
+// dest is a missing or empty directory, or an earlier backup of this store, to
+// which only what is new is added. A new backup is made under another name
+// beside dest and renamed when it is whole and on stable storage; an earlier one
+// goes on to the new state in one step. So whatever goes wrong, dest is what it
+// was. What a crash leaves beside it begins with its name and ".partial-" and
+// may be deleted.
+//
+// Options.BackupBytesPerSecond bounds the copying, not the checkpoint. Errors:
+// ErrFormat (anything else is in dest), those of Checkpoint, and ErrCorrupt if
+// what is copied is not what was written.
 func (db *DB) Backup(ctx context.Context, dest string) error {
 	ctx, end, err := db.job(ctx)
 	if err != nil {
@@ -38,12 +45,14 @@ func (db *DB) Backup(ctx context.Context, dest string) error {
 // Restore makes a store in dest, a missing or empty directory, from a backup, or
 // from the directory of a store that is closed. The new store has the facts,
 // queries and source positions of the backup's epoch and goes on from there in a
-// timeline of its own: tokens of the old life are no longer good for it. All
-// that is read is verified.
+// life of its own: it is not the store that the backup was taken from, whose
+// backups do not take it in, nor the other way around. All that is read is
+// verified.
 //
 // Errors: ErrFormat (dest is not empty, backup is not a store), ErrCorrupt (the
-// backup is damaged), ErrLocked, ctx's, or that of the operating system. In all
-// of them dest stays as it was. Cost: loading the backup and writing it once.
+// backup is damaged), ErrLocked (a store that is still open after a second),
+// ctx's, or that of the operating system. In all of them dest stays as it was.
+// Cost: loading the backup, in time and memory, and writing it once.
 func Restore(ctx context.Context, backup, dest string) error {
 	_, err := recovery.Restore(ctx, backup, dest, recovery.Options{
 		Log: wal.Options{LockWait: defaultLockWait}, Now: time.Now,
@@ -60,22 +69,29 @@ type RepairReport struct {
 	// checkpoint from which it was reached, 0 if from the log alone.
 	Epoch      Epoch `json:"epoch"`
 	Checkpoint Epoch `json:"checkpoint"`
-	// Damaged are checkpoints that could not be used, with the reason.
+	// Damaged are checkpoints, and the identity file, that could not be used,
+	// each with the reason.
 	Damaged []string `json:"damaged,omitempty"`
-	// Last is the last epoch that is known to have been there. Reason says why
-	// the epochs from Epoch+1 to Last could not be saved.
-	Last   Epoch         `json:"last"`
-	Reason string        `json:"reason,omitempty"`
-	Took   time.Duration `json:"took"`
+	// Last is the last epoch that is known to have been there: where it is above
+	// Epoch, those from Epoch+1 to Last are lost. Reason says why the log was
+	// not followed beyond Epoch; it may be an end that nobody was told of, which
+	// is no loss.
+	Last   Epoch  `json:"last"`
+	Reason string `json:"reason,omitempty"`
+	// Took is how long it took.
+	Took time.Duration `json:"took"`
 }
 
 // Repair makes a new store in dest, a missing or empty directory, of what is
 // provably good in the damaged store in dir, which it does not change: the
 // newest checkpoint that verifies, and the epochs behind it up to the first one
-// that is missing or damaged. It says what is lost.
+// that is missing or damaged. The report says what is lost, which may be all:
+// then the new store is empty, at epoch 0. Like a restored store it has a life of
+// its own.
 //
-// Errors: ErrFormat (dest is not empty, dir is not a store), ctx's, or that of
-// the operating system.
+// Errors: ErrFormat (dest is not empty, dir is not a store of this version),
+// ErrLocked (dir is open), ctx's, or that of the operating system. In all of
+// them dest stays as it was.
 func Repair(ctx context.Context, dir, dest string) (RepairReport, error) {
 	s, err := recovery.Repair(ctx, dir, dest, recovery.Options{Now: time.Now})
 	if err != nil {

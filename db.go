@@ -158,13 +158,15 @@ func (db *DB) appendAll(ctx context.Context, batches []Batch) (Epoch, error) {
 	for _, n := range notices {
 		db.notify(n)
 	}
-	if err := ticket.Wait(ctx); err != nil {
-		if ctx.Err() != nil {
-			return Epoch(ticket.Epoch), edge(err)
-		}
-		return 0, edge(err)
+	err = ticket.Wait(ctx)
+	db.afterEpoch() // behind the wait, when the log has the epoch
+	switch {
+	case err == nil:
+		return Epoch(ticket.Epoch), nil
+	case ctx.Err() != nil:
+		return Epoch(ticket.Epoch), edge(err)
 	}
-	return Epoch(ticket.Epoch), nil
+	return 0, edge(err)
 }
 
 // apply takes batches through one epoch. Notices are about the epoch that the
@@ -199,7 +201,6 @@ func (db *DB) apply(ctx context.Context, batches []Batch) (epoch.Ticket, []Notic
 		return epoch.Ticket{}, nil, db.ended(err)
 	}
 	db.expireSnapshots()
-	db.afterEpoch()
 	for i := range notices {
 		notices[i].Epoch = Epoch(ticket.Epoch)
 	}
@@ -380,8 +381,9 @@ func (db *DB) commit(ctx context.Context, kind record.Kind, now int64) error {
 		return db.ended(err)
 	}
 	db.expireSnapshots()
+	err = ticket.Wait(ctx)
 	db.afterEpoch()
-	return ticket.Wait(ctx)
+	return err
 }
 
 // Drop ends a query. Snapshots of earlier epochs go on answering it. Errors:

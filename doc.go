@@ -15,6 +15,12 @@
 // query in it as [Row] values, [Snapshot.Lookup] finds one, [Snapshot.Count]
 // counts them, [Snapshot.Select] answers a query once.
 //
+// A store on disk is a log of its epochs and two checkpoints. [DB.Checkpoint]
+// takes one, and so does the store itself in the background; [Open] loads the
+// newest and replays the log behind it, and [DB.Recovery] tells what it did.
+// [DB.Backup] copies a store that goes on, [Restore] makes a store of the copy,
+// [DB.Verify] checks a store, and [Repair] saves what is good of a damaged one.
+//
 // # Guarantees
 //
 //   - Consistency: everything that is read through a Snapshot, of all queries,
@@ -22,6 +28,9 @@
 //   - Atomicity: a batch is refused whole or applied whole.
 //   - Durability: under SyncEpoch, the default, an epoch that readers can see
 //     survives a crash. Events with a source and an offset are applied once.
+//   - Integrity: what is read from disk is what was written, or the error is
+//     ErrCorrupt. A failed write, a full disk included, ends neither the process
+//     nor the readers; checkpoints that fail leave the log as it is.
 //   - Exactness: a multiplicity is exact or ErrOverflow.
 //   - Delay: the work between two answers depends on the query only.
 //
@@ -29,5 +38,5 @@
 //
 // One goroutine writes at a time and others wait. A row is reused by the next
 // step; Row.Clone keeps it. A Snapshot must be closed: it keeps the memory of
-// its epoch.
+// its epoch. All facts are in memory; the disk makes them durable.
 package triegs

@@ -42,7 +42,8 @@ var (
 
 	// ErrUnsupported is returned for a query that is read but not evaluated.
 	// The message names the construct and its position, or the query's class
-	// and the core that puts it there.
+	// and the core that puts it there. Checkpoint and Backup return it for a
+	// store in memory.
 	ErrUnsupported = errs.ErrUnsupported
 
 	// ErrOverflow is returned when a count does not fit in int64. Append and
@@ -50,14 +51,15 @@ var (
 	// and goes on; Count fails.
 	ErrOverflow = errs.ErrOverflow
 
-	// ErrLocked is returned by Open when another handle owns the directory and
-	// does not let go within Options.LockWait. The message names the holder's
+	// ErrLocked is returned by Open, Restore and Repair when another handle owns
+	// the directory and does not let go within Options.LockWait, or a second. The message names the holder's
 	// process id where it is known.
 	ErrLocked = errs.ErrLocked
 
 	// ErrReadOnly is returned by every writing call of a store that was opened
 	// read-only, or whose log failed to write or sync. In the second case the
-	// cause is wrapped, readers go on, and opening again recovers.
+	// cause is wrapped, readers go on, and opening again recovers. Open returns
+	// it for a backup unless Options.ReadOnly is set.
 	ErrReadOnly = errs.ErrReadOnly
 
 	// ErrClosed is returned by every method of a closed DB except Close, and
@@ -88,7 +90,8 @@ var (
 	ErrBudget = errs.ErrBudget
 
 	// ErrFormat is returned by Open for a directory that holds foreign files
-	// or was written by another format version.
+	// or was written by another format version, and by Backup, Restore and Repair
+	// for a destination that is neither empty nor a backup that can be added to.
 	ErrFormat = errs.ErrFormat
 
 	// ErrLeaked is returned by the Close that found snapshots still open. The

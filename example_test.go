@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -48,6 +49,69 @@ func liked(ctx context.Context) error {
 		}
 		fmt.Println(row.Term(0), row.Term(1), row.Term(2), row.Multiplicity())
 	}
+	return nil
+}
+
+// A store on disk is backed up while it goes on, and another store is made of
+// the backup. It knows how far its sources were, so a replay adds only what came
+// after the backup.
+func ExampleDB_Backup() {
+	home, err := os.MkdirTemp("", "triegs")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(home)
+	if err := backUpAndRestore(context.Background(), home); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// backed up at epoch 1
+	// restored at epoch 1, the source goes on at 2
+	// after the replay at epoch 2 with 3 facts
+}
+
+func backUpAndRestore(ctx context.Context, home string) error {
+	store, backup, restored := filepath.Join(home, "store"), filepath.Join(home, "backup"), filepath.Join(home, "restored")
+	s := triegs.String
+	events := []triegs.Event{
+		triegs.Edge("pays", s("Ann"), s("Bob")),
+		triegs.Edge("pays", s("Bob"), s("Cem")),
+		triegs.Edge("pays", s("Cem"), s("Ann")),
+	}
+
+	db, err := triegs.Open(store, nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.Append(ctx, triegs.Batch{Source: "bank", Events: events[:2]}); err != nil {
+		return err
+	}
+	if err := db.Backup(ctx, backup); err != nil {
+		return err
+	}
+	fmt.Println("backed up at epoch", db.Metrics().Checkpoints.Epoch)
+	// What comes now is not in the backup, until Backup brings it up to date.
+	if _, err := db.Append(ctx, triegs.Batch{Source: "bank", Offset: 2, Events: events[2:]}); err != nil {
+		return err
+	}
+
+	if err := triegs.Restore(ctx, backup, restored); err != nil {
+		return err
+	}
+	again, err := triegs.Open(restored, nil)
+	if err != nil {
+		return err
+	}
+	defer again.Close()
+	next, _ := again.Offset("bank")
+	fmt.Printf("restored at epoch %d, the source goes on at %d\n", again.Recovery().Checkpoint, next)
+	epoch, err := again.Append(ctx, triegs.Batch{Source: "bank", Events: events})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("after the replay at epoch %d with %d facts\n", epoch, again.Metrics().Facts)
 	return nil
 }
 

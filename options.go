@@ -84,8 +84,8 @@ type Options struct {
 	// MemoryBudget is the number of bytes that the store's live and retained
 	// blocks may take. An epoch that would go above it is refused with
 	// ErrBudget, a retraction too while pinned epochs keep what it would free. A
-	// store that is above it already still opens. Default 0 = no limit, because only the program knows what
-	// else shares the memory.
+	// store that is above it already still opens. Default 0 = no limit, because
+	// only the program knows what else shares the memory.
 	MemoryBudget int64
 
 	// MaxPinAge is how long a Snapshot may be held; an older one expires with
@@ -93,10 +93,12 @@ type Options struct {
 	// for ever. Default 0 = no limit: a pin is never taken away unasked.
 	MaxPinAge time.Duration
 
-	// CheckpointBytes is how much the log may take before a checkpoint is made in
-	// the background, which is about what a later Open has to replay. A failed
-	// checkpoint is tried again later and does no harm. Default 64 MiB; negative
-	// = only when Checkpoint or Backup is called.
+	// CheckpointBytes is how much the log may take before a checkpoint is taken in
+	// the background, which is about what a later Open has to replay; Close takes
+	// one behind 1 MiB of log. One that fails tells OnEvent and is tried again by
+	// an epoch a second later, then after longer and longer; the log is kept for
+	// it. Default 64 MiB, replayed in about a second; negative = only when
+	// Checkpoint or Backup is called.
 	CheckpointBytes int64
 
 	// DictionaryCacheBytes bounds the memory for the texts of terms that a
@@ -106,25 +108,30 @@ type Options struct {
 	// are in memory. Without effect for a store in memory.
 	DictionaryCacheBytes int64
 
-	// BackupBytesPerSecond bounds how fast Backup copies. Default 0 = no limit.
+	// BackupBytesPerSecond bounds how fast Backup copies, so that it leaves the
+	// disk to others. Default 0 = no limit.
 	BackupBytesPerSecond int64
 
 	// Fallback lets Open use an older checkpoint, or a log that is complete, if
 	// the newest checkpoint is damaged and the state can be had in full all the
-	// same; RecoveryReport.Damaged tells. Default false: damage is ErrCorrupt,
-	// because a disk that has begun to lose data wants attention.
+	// same; RecoveryReport.Damaged tells, and the next checkpoint is a full one.
+	// Where it cannot, Open is ErrCorrupt in any case, and Repair saves what there
+	// is. Default false: damage is ErrCorrupt, because a disk that has begun to
+	// lose data wants attention.
 	Fallback bool
 
 	// LastCheckpoint, with ReadOnly, opens the newest checkpoint alone, without
 	// the lock and without the log: also of a store that another process has
-	// open. Default false.
+	// open. Later checkpoints are seen by another Open. Where there is none yet
+	// the error is fs.ErrNotExist. Default false.
 	LastCheckpoint bool
 
-	// OnProgress is called while Open loads and replays. Default nil.
+	// OnProgress is called by Open, in its goroutine, when it begins to load or
+	// to replay, and now and then while it replays. Default nil.
 	OnProgress func(RecoveryProgress)
 
 	// Logger takes the few messages about rare events (a repaired log, a
-	// failed sync). Default: silent, because a library does not print.
+	// checkpoint that failed). Default: silent, because a library does not print.
 	Logger *slog.Logger
 
 	// OnEvent is told of what is not an error of any call: see Notice. It is

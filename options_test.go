@@ -49,6 +49,9 @@ func TestOptionsValidate(t *testing.T) {
 		{"interval without its mode", Options{SyncInterval: time.Second}, []string{"with Durability SyncEpoch"}},
 		{"budget", Options{MemoryBudget: -1}, []string{"MemoryBudget (-1)"}},
 		{"pin age", Options{MaxPinAge: -time.Second}, []string{"MaxPinAge (-1s)"}},
+		{"dictionary cache", Options{DictionaryCacheBytes: -1}, []string{"DictionaryCacheBytes (-1)"}},
+		{"backup rate", Options{BackupBytesPerSecond: -1}, []string{"BackupBytesPerSecond (-1)"}},
+		{"last checkpoint for writing", Options{LastCheckpoint: true}, []string{"LastCheckpoint wants ReadOnly"}},
 		{"all at once", Options{Durability: 9, MemoryBudget: -1, MaxPinAge: -1},
 			[]string{"Durability", "MemoryBudget", "MaxPinAge"}},
 	}

@@ -18,16 +18,17 @@ type RecoveryReport struct {
 	Created bool // the store did not exist before
 	// Checkpoint is the epoch of the checkpoint that was loaded, 0 if none.
 	Checkpoint Epoch
-	// Damaged are checkpoints that were passed over, with the reason; see
-	// Options.Fallback.
+	// Damaged are checkpoints that were passed over, each with the reason; none
+	// without Options.Fallback.
 	Damaged []string
 	// Replanned are queries that this build of the library maintains in another
-	// way than the one that saved them.
+	// way than the one that saved them. Their answers are the same.
 	Replanned []string
 	Epochs    uint64 // epochs replayed from the log
 	Events    uint64 // events in them
 	// CutBytes is the length of the torn end of the log, an epoch that was
-	// never acknowledged; it was at CutOffset of CutFile.
+	// never acknowledged; it was at CutOffset of CutFile, and is gone unless the
+	// store was opened read-only.
 	CutBytes, CutOffset int64
 	CutFile             string
 	// Terms and Facts are the times of reading the checkpoint, Views that of
@@ -38,7 +39,9 @@ type RecoveryReport struct {
 
 // RecoveryProgress tells how far Open is.
 type RecoveryProgress struct {
-	Phase string // "terms", "facts", "views" of a checkpoint, then "log"
-	Epoch Epoch  // reached so far
-	Last  Epoch  // where the log ends, 0 while that is not known
+	// Phase is "terms", "facts", "views" while a checkpoint is loaded, then
+	// "log". Each is told once when it begins; "log" now and then after that.
+	Phase string
+	Epoch Epoch // of the checkpoint, or reached in the log
+	Last  Epoch // where the log ends, 0 while that is not known
 }

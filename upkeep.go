@@ -151,6 +151,7 @@ func (db *DB) keepUp() {
 		if u.closed || !checkpoint && !terms {
 			u.running = false
 			u.mu.Unlock()
+			db.afterEpoch() // one may have come between the look and this
 			return
 		}
 		u.mu.Unlock()
