@@ -13,7 +13,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/triegs/triegs/checkpoint"
-	"github.com/triegs/triegs/epoch"
 	"github.com/triegs/triegs/epoch/record"
 	"github.com/triegs/triegs/epoch/wal"
 	"github.com/triegs/triegs/internal/errs"
@@ -240,7 +239,7 @@ func Repair(ctx context.Context, source, dest string, o Options) (Salvage, error
 		return out, err
 	} else if err != nil {
 		r.Damaged = append(r.Damaged, err.Error())
-		s.Engine = epoch.New()
+		s.begin()
 	}
 	out.Checkpoint, out.Damaged = r.Checkpoint, append(out.Damaged, r.Damaged...)
 	if err := s.follow(ctx, &out); err != nil {

@@ -143,7 +143,7 @@ func (s *Store) open(ctx context.Context, r *Report) error {
 // returns the log entry that the state contains, 0 if there is none.
 func (s *Store) load(ctx context.Context, id wal.Identity, r *Report) (covered uint64, err error) {
 	s.id = id
-	s.Engine = epoch.New()
+	s.begin()
 	s.checkpoints, err = checkpoint.Open(ctx, filepath.Join(s.dir, checkpointsName), checkpoint.Options{
 		FS: s.o.FS, ReadOnly: s.o.Log.ReadOnly, StoreID: id.Log, KeepOpen: s.o.TermCache > 0,
 	})
@@ -166,12 +166,19 @@ func (s *Store) load(ctx context.Context, id wal.Identity, r *Report) (covered u
 		}
 		r.Damaged = append(r.Damaged, err.Error())
 		s.Engine.Dict().Close()
-		s.Engine = epoch.New() // the other one holds half of a state
+		s.begin() // the other one holds half of a state
 		// What will have changed since an older state is not what has changed
 		// since the newest checkpoint.
 		s.checkpoints.RequireFull()
 	}
 	return 0, nil
+}
+
+// begin makes a fresh engine, which from its first fact on remembers what
+// changes: also one that is opened for reading may be saved elsewhere.
+func (s *Store) begin() {
+	s.Engine = epoch.New()
+	s.Engine.Track()
 }
 
 // loadOne brings the fresh engine to the state of one checkpoint.
@@ -244,9 +251,6 @@ func (s *Store) replay(ctx context.Context, r *Report) error {
 	start := s.o.Now()
 	first := s.Engine.Last() + 1
 	last := s.Log.Last()
-	if !s.o.Log.ReadOnly {
-		s.Engine.Track()
-	}
 	s.tell(Progress{Phase: "log", Epoch: first - 1, Last: last})
 	err := s.Log.Replay(ctx, first, func(index uint64, payload []byte) error {
 		rec, err := record.Decode(payload)
