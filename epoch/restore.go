@@ -156,7 +156,14 @@ func (e *Engine) restoreDigests(ctx context.Context, b *Base) error {
 // restoreViews builds the indexes of all relations and the views of all queries,
 // in the order of their registration.
 func (e *Engine) restoreViews(ctx context.Context, b *Base) error {
-	for i := range b.Relations {
+	defer e.views.Loaded()
+	// The largest relation first: its memory is enough for the others.
+	order := make([]int, len(b.Relations))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(b.Relations[j].Facts, b.Relations[i].Facts) })
+	for _, i := range order {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

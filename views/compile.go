@@ -110,7 +110,7 @@ func (c *compiler) derived(base *Relation, a *plan.Alias, consts []constCol) (*d
 	if err != nil {
 		return nil, err
 	}
-	c.s.roots[x.slot] = c.s.arena.Build(filled.words, d.arity)
+	c.s.roots[x.slot] = c.s.build(filled)
 	return d, nil
 }
 
@@ -213,10 +213,11 @@ func (s *Store) fillInner(q *Query, n *node) {
 	space, root := s.at(x)
 	var c trie.Cursor
 	c.Seek(space, root, len(x.cols), first.lead)
-	out := newRows(n.columns)
+	most := 0
 	if len(first.lead) == 0 {
-		out = newRowsOf(n.columns, space, root, len(x.cols))
+		most = space.Count(root, len(x.cols))
 	}
+	out := s.newRows(n.columns, most)
 	tuple := make([]uint64, len(x.cols))
 	group, begun, partners := make([]uint64, len(first.key)), false, false
 	for s.filling(&c) {
@@ -240,7 +241,7 @@ func (s *Store) fillInner(q *Query, n *node) {
 		out.words = append(out.words, n.weigh(uint64(c.Weight())))
 	}
 	out.sort()
-	s.roots[n.slot] = s.arena.Build(out.words, n.columns)
+	s.roots[n.slot] = s.build(out)
 }
 
 // fillGeneralized loads the keys that every child has.
@@ -250,7 +251,7 @@ func (s *Store) fillGeneralized(q *Query, n *node) {
 	space, root := s.trieOf(child)
 	var c trie.Cursor
 	c.Seek(space, root, child.columns, child.lead)
-	out := newRows(n.columns)
+	out := s.newRows(n.columns, 0)
 	tuple := make([]uint64, n.columns)
 	from := len(child.lead)
 	for s.filling(&c) {
@@ -270,5 +271,5 @@ func (s *Store) fillGeneralized(q *Query, n *node) {
 			out.row(i)[n.columns] = 1
 		}
 	}
-	s.roots[n.slot] = s.arena.Build(out.words, n.columns)
+	s.roots[n.slot] = s.build(out)
 }

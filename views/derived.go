@@ -176,7 +176,7 @@ func (s *Store) reorderInto(x *Index, tuple []uint64) []uint64 {
 func (s *Store) derive(d *derived, x *Index) (*rows, error) {
 	space, root := s.at(x)
 	cols := x.cols
-	out := newRows(d.arity)
+	out := s.newRows(d.arity, 0)
 	var c trie.Cursor
 	c.Seek(space, root, len(cols), nil)
 	fact := make([]uint64, len(cols))

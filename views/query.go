@@ -82,6 +82,9 @@ type Resolver interface {
 func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, error) {
 	s.begin()
 	q, err := s.compile(p, r, check)
+	if !s.loading {
+		s.spare = spareRows{}
+	}
 	if err == nil {
 		err = s.checkBudget()
 	}

@@ -82,7 +82,7 @@ func (r *rows) order(from int, diff []uint64) {
 		return
 	}
 	counts := r.count(passes)
-	src, dst := r.words, make([]uint64, len(r.words))
+	src, dst := r.words, r.roomToSort()
 	for p, d := range passes {
 		at := counts[p]
 		sum := 0
@@ -93,7 +93,15 @@ func (r *rows) order(from int, diff []uint64) {
 		scatter(dst, src, r.k+1, d, at)
 		src, dst = dst, src
 	}
-	r.words = src
+	r.words, r.other = src, dst
+}
+
+// roomToSort is room for another copy of the rows.
+func (r *rows) roomToSort() []uint64 {
+	if cap(r.other) < len(r.words) {
+		r.other = make([]uint64, cap(r.words))
+	}
+	return r.other[:len(r.words)]
 }
 
 // count counts the rows by each digit.
@@ -156,11 +164,11 @@ func (r *rows) permute() {
 		perm[i] = i
 	}
 	slices.SortFunc(perm, func(i, j int) int { return compareColumns(r.row(i)[:r.k], r.row(j)[:r.k]) })
-	words := make([]uint64, 0, len(r.words))
+	words := r.roomToSort()[:0]
 	for _, i := range perm {
 		words = append(words, r.row(i)...)
 	}
-	r.words = words
+	r.words, r.other = words, r.words
 }
 
 // compareColumns compares two tuples of the same length.

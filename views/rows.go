@@ -12,14 +12,38 @@ import (
 type rows struct {
 	k     int
 	words []uint64
+	other []uint64 // room to sort into, if there is some
 }
 
-func newRows(k int) *rows { return &rows{k: k} }
+// spareRows is the memory of rows that are no longer needed. While many tries
+// are loaded one after another, rows would else be nearly all of what the
+// garbage collector lets pile up.
+type spareRows struct{ words, other []uint64 }
+
+// newRows makes room for n rows of k columns; it is one list at a time.
+func (s *Store) newRows(k, n int) *rows {
+	r := &rows{k: k, words: s.spare.words[:0], other: s.spare.other}
+	s.spare = spareRows{}
+	if need := n * (k + 1); need > cap(r.words) {
+		if cap(r.words) > 0 {
+			need += need / 8 // the next ones may be a little larger again
+		}
+		r.words = make([]uint64, 0, need)
+	}
+	return r
+}
 
 // newRowsOf makes room for as many rows as a trie over the given number of
 // columns has tuples.
-func newRowsOf(k int, space trie.Space, root uint64, columns int) *rows {
-	return &rows{k: k, words: make([]uint64, 0, space.Count(root, columns)*(k+1))}
+func (s *Store) newRowsOf(k int, space trie.Space, root uint64, columns int) *rows {
+	return s.newRows(k, space.Count(root, columns))
+}
+
+// build makes a trie of sorted rows, which are gone afterwards.
+func (s *Store) build(r *rows) uint64 {
+	root := s.arena.Build(r.words, r.k)
+	s.spare = spareRows{r.words, r.other}
+	return root
 }
 
 func (r *rows) Len() int { return len(r.words) / (r.k + 1) }
@@ -28,7 +52,7 @@ func (r *rows) row(i int) []uint64 { return r.words[i*(r.k+1) : (i+1)*(r.k+1)] }
 
 // sort sorts the rows, and adds up the weights of equal ones. It reports
 // whether all sums fit. Rows that ascend already cost one pass; see order for
-// others. Memory is one more copy of the rows, which is gone afterwards.
+// others. Memory is one more copy of the rows, which the next rows use again.
 func (r *rows) sort() bool {
 	from, diff := r.survey()
 	if from > 0 {
@@ -64,7 +88,7 @@ func (r *rows) combine() bool {
 func (s *Store) reorder(x *Index, to []int) uint64 {
 	k := len(x.cols)
 	space, root := s.at(x)
-	out := newRowsOf(k, space, root, k)
+	out := s.newRowsOf(k, space, root, k)
 	perm := make([]int, k)
 	for i, col := range to {
 		perm[i] = slices.Index(x.cols, col)
@@ -78,25 +102,29 @@ func (s *Store) reorder(x *Index, to []int) uint64 {
 		out.words = append(out.words, uint64(c.Weight()))
 	}
 	out.sort()
-	return s.arena.Build(out.words, k)
+	return s.build(out)
 }
 
 // Load fills a base relation that has no fact yet, and that no query uses: each
 // calls yield for every fact, in any order, with its multiplicity, and facts
 // says about how many there are. It belongs to the version under construction.
 // The cost is that of sorting the facts; memory beside the trie is twice
-// arity+1 words for each fact while it runs.
+// arity+1 words for each fact, until Loaded is called after the last one.
 func (s *Store) Load(relation int, facts int, each func(yield func(tuple []uint64, weight int64) bool)) {
 	r := s.relations[relation]
-	in := newRows(r.arity)
-	in.words = make([]uint64, 0, facts*(r.arity+1))
+	in := s.newRows(r.arity, facts)
+	s.loading = true
 	each(func(tuple []uint64, weight int64) bool {
 		in.words = append(append(in.words, tuple...), uint64(weight))
 		return true
 	})
 	in.sort()
-	s.roots[r.indexes[0].slot] = s.arena.Build(in.words, r.arity)
+	s.roots[r.indexes[0].slot] = s.build(in)
 }
+
+// Loaded ends a series of Load and Register: memory that they have handed on
+// from one to the next is given back.
+func (s *Store) Loaded() { s.loading, s.spare = false, spareRows{} }
 
 // filling moves a cursor that a query is filled from, and asks every few
 // thousand tuples whether to go on.

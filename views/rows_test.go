@@ -37,7 +37,7 @@ func TestRowsSort(t *testing.T) {
 		for _, n := range []int{0, 1, 2, 100, radixRows, 3000} {
 			for _, ids := range []uint64{1, 3, 1000, 1 << 20, math.MaxUint64} {
 				for _, ascending := range []int{0, min(1, k), k / 2, k} {
-					in := newRows(k)
+					in := &rows{k: k}
 					for range n {
 						for range k {
 							in.words = append(in.words, rng.Uint64N(ids)<<min(8, 64-min(64, ids>>56)))
@@ -65,7 +65,7 @@ func TestRowsSort(t *testing.T) {
 
 // TestRowsOverflow: the sum of the weights of equal rows has to fit.
 func TestRowsOverflow(t *testing.T) {
-	in := newRows(1)
+	in := &rows{k: 1}
 	in.words = []uint64{3, 1, 2, 1, 3, math.MaxInt64}
 	if in.sort() {
 		t.Fatalf("sorted to %v", in.words)
@@ -87,12 +87,12 @@ func TestSurvey(t *testing.T) {
 		{3, []uint64{2, 1, 7, 1, 1, 2, 1, 1}, 1},
 		{3, []uint64{2, 9, 7, 1, 2, 1, 8, 1}, 2},
 	} {
-		in := &rows{tc.k, tc.words}
+		in := &rows{k: tc.k, words: tc.words}
 		if from, _ := in.survey(); from != tc.from {
 			t.Errorf("%v ascend from column %d on, want %d", tc.words, from, tc.from)
 		}
 	}
-	sorted := newRows(2)
+	sorted := &rows{k: 2}
 	for i := range uint64(5000) {
 		sorted.words = append(sorted.words, i/7, i, 1)
 	}
@@ -192,11 +192,40 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestRowsMemory: relations and queries that are loaded in a row hand the memory
+// of their rows on, and nothing of it is kept behind the last one, or behind a
+// query that is registered alone.
+func TestRowsMemory(t *testing.T) {
+	l := newLab(t)
+	edges := edgesOf(5000, 1000)
+	l.s.loadEdges(l.relation("f", 2), edges)
+	first := l.s.spare
+	if cap(first.words) < len(edges) || cap(first.other) < len(edges) {
+		t.Fatalf("%d and %d words are kept, %d were used", cap(first.words), cap(first.other), len(edges))
+	}
+	l.s.loadEdges(l.relation("e", 2), distinct(edges))
+	l.register(l.path3())
+	kept := map[*uint64]bool{&l.s.spare.words[:1][0]: true, &l.s.spare.other[:1][0]: true}
+	if !kept[&first.words[:1][0]] || !kept[&first.other[:1][0]] {
+		t.Error("the memory of the rows was not used again")
+	}
+	l.s.Loaded()
+	alone := func() {
+		t.Helper()
+		if s := l.s.spare; cap(s.words)+cap(s.other) > 0 {
+			t.Errorf("%d and %d words are kept", cap(s.words), cap(s.other))
+		}
+	}
+	alone()
+	l.register(l.path3())
+	alone()
+}
+
 // BenchmarkSort sorts edges: in no order, by their second column, and sorted.
 func BenchmarkSort(b *testing.B) {
 	for _, n := range []int{1_000_000, 5_000_000} {
 		edges := edgesOf(n, uint64(n/5))
-		turned := (&rows{2, slices.Clone(edges)})
+		turned := (&rows{k: 2, words: slices.Clone(edges)})
 		turned.sort()
 		sorted := slices.Clone(turned.words)
 		for i := 0; i < len(turned.words); i += 3 {
@@ -211,7 +240,7 @@ func BenchmarkSort(b *testing.B) {
 				words := make([]uint64, len(in.words))
 				for range b.N {
 					b.StopTimer()
-					r := &rows{2, words[:copy(words, in.words)]}
+					r := &rows{k: 2, words: words[:copy(words, in.words)]}
 					b.StartTimer()
 					if !r.sort() {
 						b.Fatal("overflow")
@@ -226,7 +255,7 @@ func BenchmarkSort(b *testing.B) {
 // tries lists the rows of all indexes and node views.
 func (l *lab) tries(q *Query) (all []*rows) {
 	read := func(space trie.Space, root uint64, k int) {
-		out := newRows(k)
+		out := &rows{k: k}
 		var c trie.Cursor
 		for c.Seek(space, root, k, nil); c.Next(); {
 			for i := range k {

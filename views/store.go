@@ -28,6 +28,9 @@ type Store struct {
 	stopped error
 	steps   uint
 
+	loading bool      // Loaded is still to come
+	spare   spareRows // nothing, but while tries are loaded
+
 	// Woken counts the tuples that were recomputed because a partner group
 	// became empty or non-empty.
 	Woken uint64
