@@ -176,8 +176,8 @@ func (c *chunk) setSparse(page uint, p *sparsePage) {
 	}
 }
 
-// thin returns the sparse form of a page of which some entries are held.
-func thin(p *entryPage, held bitset) *sparsePage {
+// thinned returns the sparse form of a page of which some entries are held.
+func thinned(p *entryPage, held bitset) *sparsePage {
 	s := &sparsePage{ranked: newRanked(held), entries: make([]entry, 0, held.count())}
 	for i := range held.all() {
 		s.entries = append(s.entries, *p.at(uint64(i)))

@@ -135,7 +135,8 @@ func (d *Dict) Sweep() (dead int) {
 			number, first, n = ed.st.old[i].number, ed.st.old[i].first, len(ed.st.old[i].chunks)
 		}
 		for j := range uint64(n) {
-			if k := ed.st.era(number).chunks[j].dead(); k > 0 {
+			c := &ed.st.era(number).chunks[j]
+			if k := c.dead(); k > 0 || d.hasThin(first+j, c) {
 				dead += k
 				ed.sweep(first+j, ed.chunk(first+j))
 			}
@@ -267,13 +268,32 @@ func (p *sparsePage) kept(keep bitset) *sparsePage {
 	return s
 }
 
-// sweepDense takes the dead terms out of a dense page. The page of the next id
-// stays dense.
+// thin reports whether a dense page may become sparse: few of its ids are held,
+// and it does not have the next id.
+func (d *Dict) thin(number uint64, held *bitset) bool {
+	return number != (d.n.Load()+1)>>pageShift && held.count() <= sparseMax
+}
+
+// hasThin reports whether some dense page of a chunk may become sparse. One that
+// had the next id in the last sweep has no more deaths as a rule.
+func (d *Dict) hasThin(number uint64, c *chunk) bool {
+	if c.dense == nil {
+		return false
+	}
+	for page, n := range c.dense.notes {
+		if n != nil && d.thin(number<<(chunkShift-pageShift)+uint64(page), &n.held) {
+			return true
+		}
+	}
+	return false
+}
+
+// sweepDense takes the dead terms out of a dense page.
 func (ed *edit) sweepDense(number uint64, c *chunk) {
 	page := uint(number % chunkPages)
 	old, n := c.dense.pages[page], c.dense.notes[page]
 	dead := n.held.without(&n.marks)
-	if dead == (bitset{}) {
+	if dead == (bitset{}) && !ed.d.thin(number, &n.held) {
 		return
 	}
 	for i := range dead.all() {
@@ -281,12 +301,12 @@ func (ed *edit) sweepDense(number uint64, c *chunk) {
 	}
 	live := n.held.without(&dead)
 	ed.page[number] = true
-	switch count := live.count(); {
-	case count == 0:
+	switch {
+	case live == bitset{}:
 		c.dense.pages[page], c.dense.notes[page] = nil, nil
-	case count <= sparseMax && number != (ed.d.n.Load()+1)>>pageShift:
+	case ed.d.thin(number, &live):
 		c.dense.pages[page], c.dense.notes[page] = nil, nil
-		c.setSparse(page, thin(old, live))
+		c.setSparse(page, thinned(old, live))
 	default:
 		p := new(entryPage)
 		for i := range live.all() {

@@ -158,7 +158,7 @@ func (d *Dict) seal() {
 	c := d.state.Load().chunk(t.number >> (chunkShift - pageShift))
 	page := uint(t.number % chunkPages)
 	if t.note.held.count() <= sparseMax {
-		p := thin(t.page, t.note.held)
+		p := thinned(t.page, t.note.held)
 		for i := range p.bits.all() {
 			*t.page.at(uint64(i)) = entry{}
 		}
