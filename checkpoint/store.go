@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"sync"
 	"time"
@@ -481,9 +480,7 @@ func (s *Store) Close() error {
 // removes what is left.
 func (s *Store) clean(paths []string) {
 	for _, p := range paths {
-		if err := s.o.FS.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		_ = s.o.FS.Remove(p)
 	}
 	_ = s.o.FS.Remove(s.tmp)
 }
