@@ -96,6 +96,24 @@ func (c *cache) close() {
 	}
 }
 
+// gone reports whether there is no cache any more.
+func (c *cache) gone() bool {
+	if c == nil {
+		return true
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.closed
+}
+
+func (c *cache) resize(size int64) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if !c.closed {
+		c.forms.UpdateMaxCost(size)
+	}
+}
+
 // bytes is the memory of the cached forms and of the counters.
 func (s *store) bytes() int64 {
 	if s == nil || s.cache == nil {
@@ -172,13 +190,13 @@ func (d *Dict) Spill(through uint64, b Backing, cacheBytes int64) error {
 	if st.store != nil {
 		c = st.store.cache
 	}
-	if cacheBytes > 0 && (c == nil || c.closed) {
+	if cacheBytes > 0 && c.gone() {
 		var err error
 		if c, err = newCache(cacheBytes); err != nil {
 			return err
 		}
 	} else if cacheBytes > 0 {
-		c.forms.UpdateMaxCost(cacheBytes)
+		c.resize(cacheBytes)
 	} else {
 		c.close()
 		c = nil
