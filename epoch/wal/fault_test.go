@@ -445,3 +445,41 @@ func TestSyncNone(t *testing.T) {
 	}
 	reopen(t, dir, 21)
 }
+
+// order notes in which order segments are made and their names synced.
+type order struct {
+	Device
+	unnamed, most int
+}
+
+func (o *order) Append(first uint64, frames [][]byte) (bool, error) {
+	switched, err := o.Device.Append(first, frames)
+	if switched {
+		o.unnamed++
+	}
+	o.most = max(o.most, o.unnamed)
+	return switched, err
+}
+
+func (o *order) SyncDir() error {
+	o.unnamed = 0
+	return o.Device.SyncDir()
+}
+
+// TestNamesOfSegments shows that at most one segment at a time has a name that
+// is not durable, however seldom entries are synced.
+func TestNamesOfSegments(t *testing.T) {
+	for _, mode := range []Mode{SyncEpoch, SyncInterval, SyncNone} {
+		var o *order
+		l, _ := mustOpen(t, fastDir(t), Options{
+			Mode: mode, Interval: time.Hour, SegmentBytes: 300,
+			Wrap: func(d Device) Device { o = &order{Device: d}; return o },
+		})
+		write(t, l, 60)
+		dirSyncs := l.Stats().DirSyncs
+		mustClose(t, l)
+		if o.most != 1 || o.unnamed != 0 || dirSyncs < 5 {
+			t.Errorf("mode %d: %d new segments were nameless at once, %d at the end, %d syncs of the directory", mode, o.most, o.unnamed, dirSyncs)
+		}
+	}
+}

@@ -129,12 +129,31 @@ func (l *Log) write(slab []byte, start int, items []item) error {
 	l.written.Store(last)
 	l.grown.Add(uint64(size))
 	l.size.Add(int64(size))
+	if switched && l.mode != SyncEpoch {
+		if err := l.syncNames(first, last); err != nil {
+			return err
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stats.Batches++
 	l.stats.Entries += uint64(len(items))
 	l.stats.Bytes += uint64(at - start)
 	l.stats.LargestBatch = max(l.stats.LargestBatch, uint64(len(items)))
+	return nil
+}
+
+// syncNames makes the names of the segments durable. Where syncs are far apart
+// this is done for each new one: a crash that takes the name of a segment and
+// leaves that of a later one would look like a log with a hole.
+func (l *Log) syncNames(first, last uint64) error {
+	if err := l.dev.SyncDir(); err != nil {
+		return l.poison(fmt.Errorf("sync the directory of entries %d to %d: %w", first, last, err))
+	}
+	l.named = true
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stats.DirSyncs++
 	return nil
 }
 
@@ -148,12 +167,10 @@ func (l *Log) sync() error {
 	if err := l.dev.Sync(); err != nil {
 		return l.poison(fmt.Errorf("sync entries %d to %d: %w", l.ackedOut+1, written, err))
 	}
-	named := l.named
-	if !named {
-		if err := l.dev.SyncDir(); err != nil {
-			return l.poison(fmt.Errorf("sync the directory of entries %d to %d: %w", l.ackedOut+1, written, err))
+	if !l.named {
+		if err := l.syncNames(l.ackedOut+1, written); err != nil {
+			return err
 		}
-		l.named = true
 	}
 	if err := l.note.write(written); err != nil {
 		return l.poison(fmt.Errorf("write the note of entry %d: %w", written, err))
@@ -163,9 +180,6 @@ func (l *Log) sync() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stats.Syncs++
-	if !named {
-		l.stats.DirSyncs++
-	}
 	return nil
 }
 
