@@ -10,6 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/triegs/triegs/epoch/wal"
 )
 
 // openDisk opens the store on a disk.
@@ -23,10 +26,14 @@ func openDisk(ctx context.Context, d *disk, o Options) (*Store, Report, error) {
 
 // advance applies epochs up to n, one after another, acknowledged each.
 func (d *disk) advance(ctx context.Context, s *Store, n uint64) error {
-	for next := s.Engine.Current.Epoch() + 1; next <= n; next++ {
+	for s.Engine.Current.Epoch() < n {
+		next := s.Engine.Current.Epoch() + 1
 		d.begun.Store(next)
 		if err := do(ctx, s.Engine, next); err != nil {
 			return err
+		}
+		if d.relaxed {
+			next = s.Log.Durable()
 		}
 		d.acked.Store(next)
 	}
@@ -148,21 +155,41 @@ func judgeAll(t *testing.T, what string, crashes []crash, change func(o *Options
 // disk of its making, of epochs, of checkpoints of all kinds with the cuts of
 // the log, and of closing.
 func TestCrashSweep(t *testing.T) {
-	for name, cache := range map[string]int64{"texts in memory": 0, "texts on disk": 1 << 10} {
+	for name, tc := range map[string]struct {
+		cache int64
+		mode  wal.Mode
+		busy  int
+	}{
+		"texts in memory":                    {},
+		"texts on disk":                      {cache: 1 << 10},
+		"epochs during checkpoints":          {busy: 3},
+		"not synced, during checkpoints too": {mode: wal.SyncNone, busy: 2},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sweepLife(t, cache)
+			sweepLife(t, tc.busy, func(o *Options) { o.TermCache, o.Log.Mode = tc.cache, tc.mode })
 		})
 	}
 }
 
-func sweepLife(t *testing.T, cache int64) {
+// sweepLife has so many epochs come while each checkpoint is taken.
+func sweepLife(t *testing.T, busy int, set func(o *Options)) {
 	ctx := t.Context()
-	set := func(o *Options) { o.TermCache = cache }
 	d := newDisk(t, fastDir(t))
 	o := d.options()
 	set(&o)
+	d.relaxed = o.Log.Mode != wal.SyncEpoch
 	var s *Store
+	coming := 0
+	o.Now = func() time.Time { // called between the slices of a checkpoint
+		if coming > 0 {
+			coming--
+			if err := d.advance(ctx, s, s.Engine.Current.Epoch()+1); err != nil {
+				t.Error(err)
+			}
+		}
+		return time.Now()
+	}
 	step := func(what string, f func() error) {
 		t.Helper()
 		crashes := d.sweep(what, func() {
@@ -172,13 +199,21 @@ func sweepLife(t *testing.T, cache int64) {
 		})
 		judgeAll(t, what, crashes, set)
 	}
-	to := func(n uint64) func() error { return func() error { return d.advance(ctx, s, n) } }
+	more := func(n uint64) func() error {
+		return func() error { return d.advance(ctx, s, s.Engine.Current.Epoch()+n) }
+	}
 	save := func(full bool, cut bool) func() error {
 		return func() error {
 			if full {
 				s.checkpoints.RequireFull()
 			}
+			before := s.Engine.Current.Epoch()
+			coming = busy
 			saved, err := s.Checkpoint(ctx)
+			if now := s.Engine.Current.Epoch(); now != before+uint64(busy) || busy > 1 && saved.Epoch == now {
+				return fmt.Errorf("a checkpoint of epoch %d, begun at %d, ended at %d", saved.Epoch, before, now)
+			}
+			d.acked.Store(max(d.acked.Load(), saved.Epoch))
 			if saved.Full != full || saved.Segments > 0 != cut {
 				return fmt.Errorf("%+v", saved)
 			}
@@ -190,17 +225,17 @@ func sweepLife(t *testing.T, cache int64) {
 		return err
 	}
 	step("creation", open)
-	step("epochs", to(9))
+	step("epochs", more(9))
 	step("first checkpoint", save(true, false))
-	step("epochs behind it", to(14))
+	step("epochs behind it", more(5))
 	step("incremental checkpoint", save(false, true))
-	step("more epochs", to(19))
+	step("more epochs", more(5))
 	step("second incremental checkpoint", save(false, true))
-	step("epochs before a full one", to(23))
+	step("epochs before a full one", more(4))
 	step("full checkpoint", save(true, true))
-	step("epochs behind the full one", to(27))
+	step("epochs behind the full one", more(4))
 	step("incremental checkpoint that drops a generation", save(false, true))
-	step("last epochs", to(30))
+	step("last epochs", more(3))
 	step("closing", func() error { return s.Close() })
 	step("opening", open)
 	step("closing again", func() error { return s.Close() })

@@ -141,10 +141,11 @@ func (s *Store) durable(ctx context.Context, e uint64) error {
 	return s.Log.Sync(ctx)
 }
 
+// sliceFacts is how many facts are read while writers wait, some hundred
+// microseconds. Tests with few facts make it smaller.
+var sliceFacts = 1024
+
 const (
-	// sliceFacts is how many facts are read while writers wait, some hundred
-	// microseconds.
-	sliceFacts = 1024
 	// chunkBytes is when a chunk of facts is handed on.
 	chunkBytes = 128 << 10
 	// restPerSlice is how much longer than a slice writers are left alone after

@@ -17,6 +17,8 @@ import (
 	"github.com/triegs/triegs/txn"
 )
 
+func init() { sliceFacts = 16 } // of the hundred that the workload keeps
+
 func wallClock() time.Time { return time.Now() }
 
 // The workload is a fixed sequence of epochs: what epoch n does depends on n
