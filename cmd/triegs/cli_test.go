@@ -130,6 +130,27 @@ func TestInterruptedSaving(t *testing.T) {
 	play(t, "verify", dest)
 }
 
+// TestWithClosing tells one failure once, and two of them both.
+func TestWithClosing(t *testing.T) {
+	failed, leaked := errors.New("log stopped"), errors.New("leaked")
+	under := fmt.Errorf("a.tsv:1: %w", failed)
+	for _, tc := range []struct {
+		err, closing error
+		want         string
+	}{
+		{nil, nil, ""},
+		{under, nil, "a.tsv:1: log stopped"},
+		{nil, failed, "log stopped"},
+		{under, failed, "a.tsv:1: log stopped"},
+		{under, leaked, "a.tsv:1: log stopped\nleaked"},
+	} {
+		got := withClosing(tc.err, tc.closing)
+		if (got == nil) != (tc.want == "") || got != nil && got.Error() != tc.want {
+			t.Errorf("%v and %v: got %v", tc.err, tc.closing, got)
+		}
+	}
+}
+
 // TestOpeningProgress shows each phase of an opening at once, does not flicker
 // within one, and takes the line away.
 func TestOpeningProgress(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/triegs/triegs"
 )
@@ -30,7 +31,7 @@ func (a *app) withStore(dir string, opts triegs.Options, f func(db *triegs.DB) e
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, db.Close())
+		err = withClosing(err, db.Close())
 		for source, n := range skipped {
 			fmt.Fprintf(a.stderr, "triegs: source %s: %d events were in the store already\n", source, n)
 		}
@@ -40,6 +41,15 @@ func (a *app) withStore(dir string, opts triegs.Options, f func(db *triegs.DB) e
 		}
 	}()
 	return f(db)
+}
+
+// withClosing adds the error of Close to that of the command, unless it says the
+// same: a log that failed under a command is what Close has to tell as well.
+func withClosing(err, closing error) error {
+	if err != nil && closing != nil && strings.Contains(err.Error(), closing.Error()) {
+		return err
+	}
+	return errors.Join(err, closing)
 }
 
 // source says which store a reading command reads, and what of it.
