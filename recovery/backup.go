@@ -69,7 +69,9 @@ func (s *Store) copyTo(ctx context.Context, dest string, e uint64, rate int64) (
 
 // copyInto copies the newest checkpoint to the store in dir.
 func (s *Store) copyInto(ctx context.Context, dir string, rate int64) (bytes int64, err error) {
-	to, err := checkpoint.Open(ctx, filepath.Join(dir, checkpointsName), checkpoint.Options{FS: s.o.FS, StoreID: s.id.Log})
+	to, err := checkpoint.Open(ctx, filepath.Join(dir, checkpointsName), checkpoint.Options{
+		FS: s.o.FS, StoreID: s.id.Log, Timeout: s.o.timeout, Reserve: s.o.reserve,
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -191,7 +193,9 @@ func (s *Store) transplant(ctx context.Context, dest string) error {
 		if err := wal.Create(dir, id, s.Engine.Current.Epoch()); err != nil {
 			return err
 		}
-		to, err := checkpoint.Open(ctx, filepath.Join(dir, checkpointsName), checkpoint.Options{FS: s.o.FS, StoreID: id.Log})
+		to, err := checkpoint.Open(ctx, filepath.Join(dir, checkpointsName), checkpoint.Options{
+			FS: s.o.FS, StoreID: id.Log, Timeout: s.o.timeout, Reserve: s.o.reserve,
+		})
 		if err != nil {
 			return err
 		}

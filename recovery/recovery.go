@@ -59,6 +59,10 @@ type Options struct {
 	Progress func(Progress)
 	// Now measures; it decides nothing.
 	Now func() time.Time
+
+	// Of the checkpoints, for tests; 0 means what checkpoint.Options say.
+	timeout time.Duration
+	reserve int64
 }
 
 // Progress says how far the opening of a store is.
@@ -146,6 +150,7 @@ func (s *Store) load(ctx context.Context, id wal.Identity, r *Report) (covered u
 	s.begin()
 	s.checkpoints, err = checkpoint.Open(ctx, filepath.Join(s.dir, checkpointsName), checkpoint.Options{
 		FS: s.o.FS, ReadOnly: s.o.Log.ReadOnly, StoreID: id.Log, KeepOpen: s.o.TermCache > 0,
+		Timeout: s.o.timeout, Reserve: s.o.reserve,
 	})
 	if err != nil {
 		return 0, err
