@@ -68,7 +68,7 @@ func (e *Engine) Stats() Stats {
 	defer e.free()
 	s := Stats{
 		Relations: len(e.schema.Relations()), Queries: e.schema.QueryCount(),
-		Contributions: e.facts.Contributions(), Terms: e.dict.Len(),
+		Contributions: e.facts.Contributions(), Terms: e.dict.Live(),
 		Events: e.events.Load(), Refused: e.refused.Load(), Ignored: e.ignored.Load(), Skipped: e.skipped.Load(),
 		Writes: e.views.Writes(), Woken: e.views.Woken,
 		Tries: e.views.Bytes(), DictBytes: e.dict.Bytes(), FactBytes: e.facts.Bytes(),

@@ -679,3 +679,95 @@ func TestRestoreFrom(t *testing.T) {
 		t.Errorf("a backup for writing: %v, %v", db, err)
 	}
 }
+
+// A backup is copied slowly while the checkpoints that it copies are long gone
+// from the store; it stays of one epoch.
+func TestBackupBesideCheckpoints(t *testing.T) {
+	quiet(t)
+	root := t.TempDir()
+	w := newWorld(t, filepath.Join(root, "store"), &triegs.Options{CheckpointBytes: -1, Durability: triegs.SyncNone, BackupBytesPerSecond: 1 << 20})
+	s := &slide{world: w, size: 20_000, batch: triegs.Batch{Time: time.Unix(1, 0)}}
+	s.step(s.size)
+	var noise triegs.Batch // what does not compress, so that the copy takes its time
+	rng := rand.New(rand.NewPCG(5, 5))
+	for range 1500 {
+		long := make([]byte, 1000)
+		for i := range long {
+			long[i] = byte(rng.Uint32())
+		}
+		noise.Events = append(noise.Events, triegs.Edge("Noise", triegs.Bytes(long), triegs.Int(1)))
+	}
+	w.append(noise)
+	if err := w.db.Checkpoint(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	dest := filepath.Join(root, "backup")
+	want, epoch := digestOf(t, w.db), w.epoch()
+	ended := make(chan error, 1)
+	go func() { ended <- w.db.Backup(w.ctx, dest) }()
+	time.Sleep(200 * time.Millisecond) // it has begun to copy
+	full := w.db.Metrics().Checkpoints.Full
+	for running := true; running; {
+		s.step(4_000)
+		if err := w.db.Checkpoint(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+			running = false
+		default:
+		}
+	}
+	m := w.db.Metrics().Checkpoints
+	t.Logf("%d checkpoints, %d of them full, meanwhile", m.Taken, m.Full-full)
+	db, err := triegs.Open(dest, &triegs.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, "backup", db)
+	// It is of the call's epoch, or of a checkpoint that came before the copy
+	// began.
+	if e := db.Metrics().Epoch; e == epoch && digestOf(t, db) != want {
+		t.Errorf("digest %v at epoch %d, want %v", digestOf(t, db), e, want)
+	} else if e < epoch {
+		t.Errorf("epoch %d, the backup was asked for at %d", e, epoch)
+	}
+	if err := db.Verify(w.ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// Backups to one place at a time: one after the other is made, and what is there
+// then is whole.
+func TestBackupTwice(t *testing.T) {
+	quiet(t)
+	s := &steps{T: t, ref: newWorld(t, "", nil)}
+	root := t.TempDir()
+	w := newWorld(t, filepath.Join(root, "store"), &triegs.Options{CheckpointBytes: 5_000, Durability: triegs.SyncNone})
+	stop := s.writer(w.db, 200*time.Microsecond)
+	defer stop()
+	for i := range scaled(12, 4) {
+		dest := filepath.Join(root, fmt.Sprint("backup ", i/2)) // new, then there
+		outcome := make(chan error, 3)
+		for range cap(outcome) {
+			go func() { outcome <- w.db.Backup(w.ctx, dest) }()
+		}
+		for range cap(outcome) {
+			if err := <-outcome; err != nil {
+				t.Fatalf("round %d: %v", i, err)
+			}
+		}
+		db, err := triegs.Open(dest, &triegs.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.is(dest, db)
+		shut(t, dest, db)
+	}
+	if left, _ := filepath.Glob(filepath.Join(root, "*.partial-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -147,6 +148,25 @@ func (m *mob) read(rng *rand.Rand) bool {
 	return true
 }
 
+// save takes checkpoints and makes backups, new ones and additions, of which some
+// are given up.
+func (m *mob) save(dir string, rng *rand.Rand) bool {
+	ctx, cancel := m.context(rng)
+	defer cancel()
+	if rng.IntN(2) == 0 {
+		ctx = context.Background()
+	}
+	var err error
+	if rng.IntN(3) > 0 {
+		err = m.db.Checkpoint(ctx)
+	} else {
+		err = m.db.Backup(ctx, filepath.Join(backups(dir), fmt.Sprint(rng.IntN(3))))
+	}
+	m.allowed("save", err)
+	time.Sleep(time.Duration(rng.IntN(20)) * time.Millisecond)
+	return !errors.Is(err, triegs.ErrClosed)
+}
+
 // look asks for what needs no snapshot, and what a closed one says.
 func (m *mob) look(rng *rand.Rand) bool {
 	switch rng.IntN(5) {
@@ -192,17 +212,48 @@ func TestEverythingAtOnce(t *testing.T) {
 			quiet(t)
 			dir := ""
 			if durable {
-				dir = t.TempDir()
+				dir = filepath.Join(t.TempDir(), "store")
 			}
 			for round := range scaled(4, 2) {
 				everything(t, dir, uint64(round))
 			}
+			wholeBackups(t, dir)
 		})
 	}
 }
 
+// wholeBackups opens the backups that were made beside everything: positions and
+// facts of each agree.
+func wholeBackups(t *testing.T, dir string) {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(backups(dir), "*"))
+	if err != nil || dir != "" && len(list) == 0 {
+		t.Errorf("backups %v, %v", list, err)
+	}
+	for _, path := range list {
+		if strings.Contains(path, ".partial-") {
+			t.Errorf("%s was left", path)
+			continue
+		}
+		w := newWorld(t, path, &triegs.Options{ReadOnly: true})
+		s := w.snapshot()
+		for k := range 3 {
+			next := s.Offsets()[fmt.Sprint("s", k)]
+			if got, err := gather(s.Select(w.ctx, fmt.Sprintf("f(i) :- F(%d, i).", k))); err != nil || uint64(len(got)) != next {
+				t.Errorf("%s: source %d stands at %d with %d facts (%v)", path, k, next, len(got), err)
+			}
+		}
+		s.Close()
+		if err := errors.Join(w.db.Verify(w.ctx), w.db.Close()); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 func everything(t *testing.T, dir string, seed uint64) {
-	db, err := triegs.Open(dir, &triegs.Options{OnEvent: func(triegs.Notice) {}})
+	db, err := triegs.Open(dir, &triegs.Options{
+		OnEvent: func(triegs.Notice) {}, CheckpointBytes: 50_000, DictionaryCacheBytes: int64(seed % 2),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,6 +274,13 @@ func everything(t *testing.T, dir string, seed uint64) {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		crowd.Go(func() {
 			for act(rng) && !t.Failed() {
+			}
+		})
+	}
+	if dir != "" {
+		rng := rand.New(rand.NewPCG(seed, 10))
+		crowd.Go(func() {
+			for m.save(dir, rng) && !t.Failed() {
 			}
 		})
 	}

@@ -29,6 +29,10 @@ func (s *Store) Backup(ctx context.Context, dest string, rate int64) (Saved, err
 	if err := apart(dest, s.dir); err != nil {
 		return Saved{}, err
 	}
+	if err := take(ctx, s.saver.copies); err != nil {
+		return Saved{}, err
+	}
+	defer func() { <-s.saver.copies }()
 	if err := s.takeTurn(ctx); err != nil {
 		return Saved{}, err
 	}

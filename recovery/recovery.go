@@ -105,7 +105,7 @@ const checkpointsName = "checkpoint"
 // nothing stays open.
 func Open(ctx context.Context, dir string, o Options) (*Store, Report, error) {
 	s := &Store{dir: dir, o: o}
-	s.saver.turn = make(chan struct{}, 1)
+	s.saver.turn, s.saver.copies = make(chan struct{}, 1), make(chan struct{}, 1)
 	var r Report
 	err := s.open(ctx, &r)
 	if err == nil {

@@ -9,10 +9,12 @@ import (
 	"github.com/triegs/triegs/epoch"
 )
 
-// saver lets one checkpoint or backup run at a time.
+// saver lets one checkpoint run at a time, and one backup beside it: two that
+// copy into one directory would be in each other's way.
 type saver struct {
-	turn  chan struct{} // holds one token while somebody saves
-	saved uint64        // the epoch of the newest checkpoint
+	turn   chan struct{} // holds one token while somebody saves
+	copies chan struct{} // holds one token while somebody makes a backup
+	saved  uint64        // the epoch of the newest checkpoint
 }
 
 // Saved says what a checkpoint cost.
@@ -29,15 +31,22 @@ type Saved struct {
 	CutErr   error
 }
 
-// takeTurn waits until nobody else saves.
-func (s *Store) takeTurn(ctx context.Context) error {
+// take waits for the token of a turn. With an error, also that of a context which
+// had ended before, it is not taken.
+func take(ctx context.Context, turn chan struct{}) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	select {
-	case s.saver.turn <- struct{}{}:
-		return ctx.Err()
+	case turn <- struct{}{}:
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
+
+// takeTurn waits until nobody else saves.
+func (s *Store) takeTurn(ctx context.Context) error { return take(ctx, s.saver.turn) }
 
 func (s *Store) giveTurn() { <-s.saver.turn }
 
