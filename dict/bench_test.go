@@ -88,3 +88,117 @@ func BenchmarkDict(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkUpkeep measures a whole search with its sweep: ns for each term held.
+func BenchmarkUpkeep(b *testing.B) {
+	for _, n := range []uint64{10_000, 1_000_000} {
+		for _, every := range []uint64{2, 100} { // one of so many dies
+			b.Run(fmt.Sprintf("terms=%d/dead=1of%d", n, every), func(b *testing.B) {
+				d := New()
+				for i := range n {
+					d.Intern(nth(i))
+				}
+				var mark, finish, sweep, held int64
+				clock := func(f func()) int64 {
+					start := b.Elapsed()
+					f()
+					return int64(b.Elapsed() - start)
+				}
+				for b.Loop() {
+					b.StopTimer()
+					held += int64(d.Live())
+					b.StartTimer()
+					mark += clock(func() {
+						d.StartMark()
+						for id := uint64(1); id <= d.Len(); id++ {
+							if id%every != 0 {
+								d.Mark(id)
+							}
+						}
+					})
+					finish += clock(func() { d.FinishMark() })
+					sweep += clock(func() { d.Sweep() })
+					b.StopTimer()
+					d = New()
+					for i := range n {
+						d.Intern(nth(i))
+					}
+					b.StartTimer()
+				}
+				b.ReportMetric(float64(mark)/float64(held), "mark-ns/term")
+				b.ReportMetric(float64(finish)/float64(held), "finish-ns/term")
+				b.ReportMetric(float64(sweep)/float64(held), "sweep-ns/term")
+			})
+		}
+	}
+}
+
+// BenchmarkRestore measures the loading of a dictionary: ns for each term.
+func BenchmarkRestore(b *testing.B) {
+	const n = 1_000_000
+	for _, gap := range []uint64{1, 20} {
+		for _, name := range []string{"short", "iri"} {
+			forms := make([][]byte, n)
+			for i := range forms {
+				x := term.String(fmt.Sprint("p", i))
+				if name == "iri" {
+					x = term.IRI(fmt.Sprint("http://example.org/resource/", i))
+				}
+				forms[i] = term.AppendBinary(nil, x)
+			}
+			b.Run(fmt.Sprintf("%s/gap=%d", name, gap), func(b *testing.B) {
+				for b.Loop() {
+					d := New()
+					d.Reserve(n)
+					for i, form := range forms {
+						if err := d.Restore(uint64(i+1)*gap, form); err != nil {
+							b.Fatal(err)
+						}
+					}
+					d.SetLen(n * gap)
+				}
+				b.ReportMetric(float64(b.Elapsed())/float64(b.N)/n, "ns/term")
+			})
+		}
+	}
+}
+
+// BenchmarkSpilled measures terms that are not in memory: with all of them in
+// the cache, a tenth, none. The backing is a map, so that what it adds is what a
+// store would add to.
+func BenchmarkSpilled(b *testing.B) {
+	const n = 100_000
+	for _, cacheBytes := range []int64{-1, 100 << 20, 3 << 20, 0} {
+		d, backing := New(), &mapBacking{forms: map[uint64][]byte{}}
+		terms := make([]term.Term, n)
+		for i := range terms {
+			terms[i] = term.IRI(fmt.Sprint("http://example.org/resource/", i))
+			d.Intern(terms[i])
+			backing.forms[uint64(i+1)] = term.AppendBinary(nil, terms[i])
+		}
+		if err := d.Spill(n, backing, cacheBytes); err != nil {
+			b.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(1, 1))
+		for i := range 3 * n {
+			if d.Term(uint64(i%n + 1)); i%1000 == 0 && cacheBytes > 0 {
+				d.state.Load().store.cache.forms.Wait()
+			}
+		}
+		b.Run(fmt.Sprintf("term/cache=%d", cacheBytes), func(b *testing.B) {
+			b.ReportAllocs()
+			before := backing.reads.Load()
+			for b.Loop() {
+				d.Term(1 + rng.Uint64N(n))
+			}
+			b.ReportMetric(float64(backing.reads.Load()-before)/float64(b.N), "reads/op")
+		})
+		b.Run(fmt.Sprintf("intern/cache=%d", cacheBytes), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				d.Intern(terms[rng.IntN(n)])
+			}
+		})
+		d.Close()
+	}
+}

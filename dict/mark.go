@@ -156,7 +156,7 @@ func (d *Dict) Sweep() (dead int) {
 // shrink makes the table of an edit without the slots of ids that have gone. It
 // keeps its size where more than a quarter is in use.
 func (ed *edit) shrink() {
-	kept := filtered(ed.st.slots, ed.owned)
+	kept := filtered(ed.st.slots, ed.d.used, ed.owned)
 	n := len(ed.st.slots)
 	if small := slotsFor(len(kept)); n > 2*small {
 		n = small

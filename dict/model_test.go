@@ -497,3 +497,30 @@ func TestLife(t *testing.T) {
 		})
 	}
 }
+
+// script draws from bytes, then from a seed.
+type script struct {
+	in   []byte
+	rest *rand.PCG
+}
+
+func (s *script) Uint64() uint64 {
+	if len(s.in) == 0 {
+		return s.rest.Uint64()
+	}
+	b := s.in[0]
+	s.in = s.in[1:]
+	return uint64(b)*0x0101010101010101 ^ s.rest.Uint64()>>16
+}
+
+// FuzzLife lets the input decide what happens to the model.
+func FuzzLife(f *testing.F) {
+	f.Add(uint64(1), bytes.Repeat([]byte("abcdefgh"), 400))
+	f.Add(uint64(14), bytes.Repeat([]byte{0x10, 0xf0, 0x80}, 900))
+	f.Fuzz(func(t *testing.T, seed uint64, in []byte) {
+		m := newModel(t, seed%1000, 0)
+		defer m.d.Close()
+		m.rng = rand.New(&script{in, rand.NewPCG(seed, 1)})
+		m.run(min(len(in)/100, 40))
+	})
+}

@@ -71,8 +71,10 @@ func resized(slots []uint64, n int) (next []uint64) {
 }
 
 // filtered returns the slots without the empty ones and those for which keep
-// returns 0, in their order; others become what it returns.
-func filtered(slots []uint64, keep func(slot uint64) uint64) (kept []uint64) {
+// returns 0, in their order; others become what it returns. used is their number
+// at most.
+func filtered(slots []uint64, used int, keep func(slot uint64) uint64) []uint64 {
+	kept := make([]uint64, 0, used)
 	for _, slot := range slots {
 		if slot != 0 {
 			if slot = keep(slot); slot != 0 {

@@ -98,7 +98,7 @@ func (d *Dict) rebuild(n uint64) {
 		}
 	}
 	st.through = min(st.through, n)
-	kept := filtered(st.slots, func(slot uint64) uint64 {
+	kept := filtered(st.slots, d.used, func(slot uint64) uint64 {
 		if d.owner(&st, slot) != 0 {
 			return slot
 		}
