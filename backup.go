@@ -23,8 +23,8 @@ import (
 // may be deleted.
 //
 // Options.BackupBytesPerSecond bounds the copying, not the checkpoint. Errors:
-// ErrFormat (anything else is in dest), those of Checkpoint, and ErrCorrupt if
-// what is copied is not what was written.
+// ErrFormat (anything else is in dest, or dest lies in the store), those of
+// Checkpoint, and ErrCorrupt if what is copied is not what was written.
 func (db *DB) Backup(ctx context.Context, dest string) error {
 	ctx, end, err := db.job(ctx)
 	if err != nil {
@@ -49,9 +49,10 @@ func (db *DB) Backup(ctx context.Context, dest string) error {
 // backups do not take it in, nor the other way around. All that is read is
 // verified.
 //
-// Errors: ErrFormat (dest is not empty, backup is not a store), ErrCorrupt (the
-// backup is damaged), ErrLocked (a store that is still open after a second),
-// ctx's, or that of the operating system. In all of them dest stays as it was.
+// Errors: ErrFormat (dest is not empty or lies in backup, backup is not a store),
+// ErrCorrupt (the backup is damaged), ErrLocked (a store that is still open after
+// a second), ctx's, or that of the operating system. In all of them dest stays as
+// it was.
 // Cost: loading the backup, in time and memory, and writing it once.
 func Restore(ctx context.Context, backup, dest string) error {
 	_, err := recovery.Restore(ctx, backup, dest, recovery.Options{
@@ -89,9 +90,9 @@ type RepairReport struct {
 // then the new store is empty, at epoch 0. Like a restored store it has a life of
 // its own.
 //
-// Errors: ErrFormat (dest is not empty, dir is not a store of this version),
-// ErrLocked (dir is open), ctx's, or that of the operating system. In all of
-// them dest stays as it was.
+// Errors: ErrFormat (dest is not empty or lies in dir, dir is not a store of this
+// version), ErrLocked (dir is open), ctx's, or that of the operating system. In
+// all of them dest stays as it was.
 func Repair(ctx context.Context, dir, dest string) (RepairReport, error) {
 	s, err := recovery.Repair(ctx, dir, dest, recovery.Options{Now: time.Now})
 	if err != nil {
