@@ -154,18 +154,15 @@ func (s *Store) durable(ctx context.Context, e uint64) error {
 // microseconds. Tests with few facts make it smaller.
 var sliceFacts = 1024
 
-const (
-	// chunkBytes is when a chunk of facts is handed on.
-	chunkBytes = 128 << 10
-	// restPerSlice is how much longer than a slice writers are left alone after
-	// it when there are any.
-	restPerSlice = 4
-)
+// termBytes is how many bytes of terms are saved between two looks at whether
+// there are writers.
+const termBytes = 32 << 10
 
-// write hands the facts of f and its terms from first on to w.
+// write hands the facts of f and its terms from first on to w, slower while
+// there are writers.
 func (s *Store) write(ctx context.Context, w *checkpoint.Writer, f *epoch.Frozen, first uint64) error {
+	r := rest{now: s.o.Now, last: s.Engine.Current.Epoch, seen: f.Epoch}
 	var chunk []byte
-	seen := f.Epoch
 	for more := true; more; {
 		start := s.o.Now()
 		var err error
@@ -178,26 +175,20 @@ func (s *Store) write(ctx context.Context, w *checkpoint.Writer, f *epoch.Frozen
 				return err
 			}
 		}
-		if now := s.Engine.Current.Epoch(); now != seen {
-			seen = now
-			if err := pause(ctx, held*restPerSlice); err != nil {
-				return err
-			}
+		if err := r.after(ctx, held, len(chunk)); err != nil {
+			return err
 		}
 	}
-	return s.Engine.Dict().Each(first, f.LastTerm, w.Term)
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	bytes := 0
+	return s.Engine.Dict().Each(first, f.LastTerm, func(id uint64, form []byte) error {
+		if bytes += len(form); bytes >= termBytes {
+			if err := r.after(ctx, 0, bytes); err != nil {
+				return err
+			}
+			bytes = 0
+		}
+		return w.Term(id, form)
+	})
 }
 
 // header is what a checkpoint says of a frozen state.
