@@ -27,10 +27,9 @@ func durableCases(edges int) (cases []*Case) {
 	add("checkpoints", "full", d.full)
 	add("checkpoints", "after 1 % was replaced", d.increment)
 	for _, mode := range []triegs.SyncMode{triegs.SyncEpoch, triegs.SyncNone} {
-		for _, beside := range []bool{false, true} {
-			name := map[bool]string{false: "alone", true: "beside a full checkpoint"}[beside]
-			add("appends, "+mode.String(), name, func(dir string) ([]Figure, error) { return d.appends(dir, mode, beside) })
-		}
+		add("appends beside a full checkpoint", mode.String(), func(dir string) ([]Figure, error) {
+			return d.appends(filepath.Join(dir, mode.String()), mode)
+		})
 	}
 	add("1,000 checkpoints", "1 % replaced before each", d.many)
 	add("small store", "open", d.small)

@@ -3,9 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -19,72 +17,81 @@ import (
 // slidesPerAppend makes epochs of 200 updates.
 const slidesPerAppend = 100
 
-// appends measures epochs, and a reader beside them, alone or as long as a full
-// checkpoint takes.
-func (d durable) appends(dir string, mode triegs.SyncMode, beside bool) (figures []Figure, err error) {
-	d.slides = max(4*d.edges/10, 4*slidesPerAppend)
+// appends measures epochs, and a reader beside them: as long as a full
+// checkpoint takes, and about as long in all before it and behind it.
+func (d durable) appends(dir string, mode triegs.SyncMode) (figures []Figure, err error) {
+	d.slides = max(d.edges/2, 8*slidesPerAppend)
 	s := d.stream()
-	dir = filepath.Join(dir, fmt.Sprint(beside))
 	db, err := d.fresh(dir, manual(mode))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, db.Close(), os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, db.Close()) }()
 	b := &byAPI{s: s, db: db}
 	if err := b.load(); err != nil {
 		return nil, err
 	}
 	runtime.GC()
-	r := &reader{db: db, query: s.Name, results: make(chan []time.Duration, 1)}
-	go r.run(make([]time.Duration, 0, 1<<20))
-	x := &appending{b: b, end: func(took time.Duration) bool { return took > 3*time.Second }}
-	saved := make(chan error, 1)
-	if beside {
-		x.end = func(time.Duration) bool { return len(saved) > 0 }
-		go func() { saved <- db.Checkpoint(context.Background()) }()
-	} else {
-		saved <- nil
-	}
-	err = errors.Join(x.run(), <-saved)
-	delays := r.stop()
-	if err != nil {
+	var alone, beside appending
+	const aside = 1500 * time.Millisecond
+	if err := alone.run(b, 0, s.Slides()/4, func(took time.Duration) bool { return took > aside }); err != nil {
 		return nil, err
 	}
-	figures = append(figures,
-		Figure{"append p50", quantile(x.took, .5), "µs"},
-		Figure{"append p99", quantile(x.took, .99), "µs"},
-		Figure{"append most", quantile(x.took, 1), "µs"},
-		Figure{"updates a second", float64(2*x.slides) / x.whole.Seconds(), "a second"},
-		Figure{"read p50", quantile(delays, .5), "µs"},
-		Figure{"read p99", quantile(delays, .99), "µs"},
-		Figure{"read most", quantile(delays, 1), "µs"},
-		Figure{"seconds", x.whole.Seconds(), ""},
-	)
-	return figures, expected{Answers: s.Answers(x.slides)}.check(db)
+	saved := make(chan error, 1)
+	go func() { saved <- db.Checkpoint(context.Background()) }()
+	err = beside.run(b, alone.slides, s.Slides()*3/4, func(time.Duration) bool { return len(saved) > 0 })
+	if err := errors.Join(err, <-saved); err != nil {
+		return nil, err
+	}
+	done := alone.slides + beside.slides
+	if err := alone.run(b, done, s.Slides(), func(took time.Duration) bool { return took > aside }); err != nil {
+		return nil, err
+	}
+	for _, q := range []struct {
+		name string
+		of   float64
+	}{{"append p50", .5}, {"append p99", .99}, {"append p99.9", .999}} {
+		figures = append(figures, ratio(q.name+" ms", quantile(alone.took, q.of)/1e3, quantile(beside.took, q.of)/1e3)...)
+	}
+	figures = append(figures, ratio("read p99 ms", quantile(alone.reads, .99)/1e3, quantile(beside.reads, .99)/1e3)...)
+	figures = append(figures, ratio("updates a second", alone.perSecond(), beside.perSecond())...)
+	figures = append(figures, Figure{"seconds", beside.whole.Seconds(), ""})
+	return figures, expected{Answers: s.Answers(alone.slides + beside.slides)}.check(db)
 }
 
-// appending appends epochs until it is told to end, or the stream ends.
+// ratio is a figure without a checkpoint, with one, and how they compare.
+func ratio(name string, alone, beside float64) []Figure {
+	return []Figure{{name, alone, ""}, {name + " beside", beside, ""}, {name + " times", beside / max(alone, 1e-9), ""}}
+}
+
+// appending appends epochs until it is told to end, with a reader beside it.
 type appending struct {
-	b      *byAPI
-	end    func(took time.Duration) bool
 	took   []time.Duration // by epoch
+	reads  []time.Duration
 	slides int
 	whole  time.Duration
 }
 
-func (x *appending) run() error {
+func (x *appending) run(b *byAPI, from, to int, end func(took time.Duration) bool) error {
+	r := &reader{db: b.db, query: b.s.Name, results: make(chan []time.Duration, 1)}
+	go r.run()
 	start := time.Now()
-	for x.slides+slidesPerAppend <= x.b.s.Slides() && !x.end(x.whole) {
+	for ; from+slidesPerAppend <= to && !end(time.Since(start)); from += slidesPerAppend {
 		t := time.Now()
-		if err := x.b.slide(x.slides, x.slides+slidesPerAppend); err != nil {
+		if err := b.slide(from, from+slidesPerAppend); err != nil {
+			r.stop()
 			return err
 		}
 		x.took = append(x.took, time.Since(t))
 		x.slides += slidesPerAppend
-		x.whole = time.Since(start)
 	}
+	x.whole += time.Since(start)
+	x.reads = append(x.reads, r.stop()...)
 	return nil
 }
+
+// perSecond is the number of updates a second.
+func (x *appending) perSecond() float64 { return float64(2*x.slides) / x.whole.Seconds() }
 
 // reader takes snapshots and reads the first answers of each, with a rest in
 // between, so that the writer has a core.
@@ -97,7 +104,8 @@ type reader struct {
 
 const readAnswers = 100
 
-func (r *reader) run(took []time.Duration) {
+func (r *reader) run() {
+	took := make([]time.Duration, 0, 1<<14)
 	for !r.ended.Load() {
 		t := time.Now()
 		if !r.read() {
