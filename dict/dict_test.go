@@ -203,6 +203,18 @@ func TestTERM09(t *testing.T) {
 	check(t, d, want[:1500])
 }
 
+// TestHashNeverZero: a slot with an id of which the lower bits are 0 is not taken
+// for an empty one.
+func TestHashNeverZero(t *testing.T) {
+	d := New()
+	if a, b := d.fold(0), d.fold(5<<32); a != 1 || b != 5 {
+		t.Fatalf("hashes %d, %d", a, b)
+	}
+	d.SetLen(1<<32 - 2)
+	intern(t, d, term.String("a"), term.String("b"), term.String("c"))
+	verify(t, d)
+}
+
 // TestFull checks the answer of a dictionary without ids to give.
 func TestFull(t *testing.T) {
 	d := New()

@@ -474,11 +474,11 @@ func newModel(t *testing.T, seed uint64, readers int) *model {
 // TestLife does everything a writer does, at random, against the model, while
 // readers look at what was published.
 func TestLife(t *testing.T) {
-	steps := 250
+	steps, seeds := 250, uint64(10)
 	if testing.Short() {
-		steps = 60
+		steps, seeds = 60, 6
 	}
-	for seed := range uint64(10) {
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			m := newModel(t, seed, 2)

@@ -54,12 +54,13 @@ var testOnly = []string{"internal/oracle", "internal/randq", "query/text"}
 // testRooms hold nothing but tests and measurements.
 var testRooms = []string{"fuzz", "bench", "internal/randq"}
 
-// outside lists modules that only some rooms may know of: the log library and
-// the checkpoint store stay behind one wrapper each.
+// outside lists modules that only some rooms may know of: the log library, the
+// checkpoint store and the cache stay behind one wrapper each.
 var outside = map[string][]string{
-	"github.com/tidwall/wal":        {"epoch", "recovery"},
-	"github.com/cockroachdb/pebble": {"checkpoint", "recovery"},
-	"github.com/alecthomas/kong":    {"cmd/triegs"},
+	"github.com/tidwall/wal":         {"epoch", "recovery"},
+	"github.com/cockroachdb/pebble":  {"checkpoint", "recovery"},
+	"github.com/dgraph-io/ristretto": {"dict"},
+	"github.com/alecthomas/kong":     {"cmd/triegs"},
 }
 
 // forbidden lists imports that nothing may use, with the reason.
