@@ -38,6 +38,9 @@ func (v *Vault) Close() error {
 	if err == nil {
 		v.fs.unpin()
 	}
+	if !errors.Is(err, ErrStuck) {
+		v.fs.letGo()
+	}
 	return err
 }
 

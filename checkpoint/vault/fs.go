@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +29,52 @@ type glass struct {
 	mu   sync.Mutex
 	pins map[string]vfs.File
 	lock io.Closer // The writer's lock while it is held.
+	open map[*written]struct{}
+}
+
+// written is a file that Pebble writes. Where an opening or a closing fails it
+// forgets to close some of these, so the vault does.
+type written struct {
+	vfs.File
+	g    *glass
+	once sync.Once
+	err  error
+}
+
+// keep notes a file that was opened for writing until it is closed.
+func (g *glass) keep(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	w := &written{File: f, g: g}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.open == nil {
+		g.open = map[*written]struct{}{}
+	}
+	g.open[w] = struct{}{}
+	return w, nil
+}
+
+// Close closes the file; a second one gives what the first has given.
+func (w *written) Close() error {
+	w.once.Do(func() {
+		w.g.mu.Lock()
+		delete(w.g.open, w)
+		w.g.mu.Unlock()
+		w.err = w.File.Close()
+	})
+	return w.err
+}
+
+// letGo closes the files that a closed or abandoned Pebble has left open.
+func (g *glass) letGo() {
+	g.mu.Lock()
+	left := slices.Collect(maps.Keys(g.open))
+	g.mu.Unlock()
+	for _, w := range left {
+		_ = w.Close()
+	}
 }
 
 // refuses tells whether changes are refused.
@@ -178,7 +226,7 @@ func (g *glass) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := g.settle(name); err != nil {
 		return nil, err
 	}
-	return g.FS.Create(name, c)
+	return g.keep(g.FS.Create(name, c))
 }
 
 // settle syncs the directory before the name of a marker comes or goes. Pebble
@@ -200,7 +248,7 @@ func (g *glass) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.
 	if g.refuses() {
 		return nil, refuse("open for writing", name)
 	}
-	return g.FS.OpenReadWrite(name, c, opts...)
+	return g.keep(g.FS.OpenReadWrite(name, c, opts...))
 }
 
 func (g *glass) Link(from, to string) error {
@@ -238,7 +286,7 @@ func (g *glass) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.Fil
 	if g.refuses() {
 		return nil, refuse("rename", to)
 	}
-	return g.FS.ReuseForWrite(from, to, c)
+	return g.keep(g.FS.ReuseForWrite(from, to, c))
 }
 
 func (g *glass) MkdirAll(dir string, perm os.FileMode) error {
