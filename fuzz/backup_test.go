@@ -27,6 +27,7 @@ type steps struct {
 	*testing.T
 	ref  *world // follows, never goes back
 	next uint64
+	pad  int // length of the IDs of events that are taken back, so that the log grows
 }
 
 // stepEvent is event n: every third takes back the one two before it.
@@ -82,7 +83,11 @@ func (s *steps) writer(db *triegs.DB, pause time.Duration) (stop func()) {
 			case <-time.After(pause):
 			}
 			at, _ := db.Offset("s")
-			if _, err := db.Append(context.Background(), stepBatch(at, 1)); err != nil {
+			b := stepBatch(at, 1)
+			if s.pad > 0 && at%3 == 0 {
+				b.Events[0].ID = fmt.Sprint(at, strings.Repeat("-", s.pad))
+			}
+			if _, err := db.Append(context.Background(), b); err != nil {
 				s.Errorf("append at %d: %v", at, err)
 				return
 			}
@@ -218,10 +223,15 @@ func copyLive(from, to string) error {
 // A plain copy of the files of a live store opens at some epoch in full, or is
 // refused as damaged; it never opens as something that never was.
 func TestBAK02(t *testing.T) {
+	t.Run("all of the log", func(t *testing.T) { copiesOfLive(t, 0, 3_000) })
+	t.Run("a log that is cut", func(t *testing.T) { copiesOfLive(t, 300_000, 500_000) })
+}
+
+func copiesOfLive(t *testing.T, pad int, checkpointBytes int64) {
 	quiet(t)
-	s := &steps{T: t, ref: newWorld(t, "", nil)}
+	s := &steps{T: t, ref: newWorld(t, "", nil), pad: pad}
 	root := t.TempDir()
-	w := newWorld(t, filepath.Join(root, "store"), &triegs.Options{CheckpointBytes: 3_000, Durability: triegs.SyncNone})
+	w := newWorld(t, filepath.Join(root, "store"), &triegs.Options{CheckpointBytes: checkpointBytes, Durability: triegs.SyncNone})
 	stop := s.writer(w.db, 100*time.Microsecond)
 	defer stop()
 	good, refused := 0, 0
@@ -250,6 +260,9 @@ func TestBAK02(t *testing.T) {
 	}
 	stop()
 	t.Logf("%d copies opened, %d refused", good, refused)
+	if first := filepath.Base(segments(t, filepath.Join(root, "store"))[0]); pad > 0 && first == fmt.Sprintf("%020d", 1) {
+		t.Error("the log was not cut")
+	}
 }
 
 // A restore goes to where nothing is; anything else is refused and stays.

@@ -285,6 +285,11 @@ func everything(t *testing.T, dir string, seed uint64) {
 		})
 	}
 	time.Sleep(time.Duration(scaled(1200, 400)) * time.Millisecond)
+	if dir != "" { // at least one, however slow the machine
+		if err := db.Backup(context.Background(), filepath.Join(backups(dir), "last")); err != nil {
+			t.Error(err)
+		}
+	}
 	if err := db.Verify(context.Background()); err != nil {
 		t.Error(err)
 	}
