@@ -235,9 +235,11 @@ func baseOf(h *checkpoint.Header, r *Report) (*epoch.Base, error) {
 			Name: rel.Name, Arity: rel.Arity, Facts: int(rel.Facts), Digest: rel.Digest,
 		})
 	}
+	sources := make(map[string]rootvec.Source, len(h.Sources))
 	for _, src := range h.Sources {
-		b.Sources = b.Sources.With(src.Name, rootvec.Source{Incarnation: src.Incarnation, Next: src.Next, Skipped: src.Skipped})
+		sources[src.Name] = rootvec.Source{Incarnation: src.Incarnation, Next: src.Next, Skipped: src.Skipped}
 	}
+	b.Sources = rootvec.SourcesOf(sources)
 	for _, q := range h.Queries {
 		p, err := catalog.Compile(q.Text, q.Set, q.Distinct)
 		if err != nil {

@@ -25,6 +25,9 @@ type Sources struct {
 // recentMax bounds the copied map.
 const recentMax = 32
 
+// SourcesOf is the positions in a map, which nobody changes from here on.
+func SourcesOf(all map[string]Source) Sources { return Sources{base: all} }
+
 // Get is the position of a source; ok is false if it was never seen.
 func (s Sources) Get(name string) (p Source, ok bool) {
 	if p, ok = s.recent[name]; ok {

@@ -36,3 +36,20 @@ func TestSourcesAgainstMap(t *testing.T) {
 		t.Fatal("a source that was never seen is known")
 	}
 }
+
+func TestSourcesOf(t *testing.T) {
+	of := map[string]Source{"a": {Next: 1, Incarnation: "x"}, "b": {Next: 2, Skipped: 3}}
+	want := maps.Clone(of)
+	s := SourcesOf(of)
+	next := s.With("a", Source{Next: 9})
+	if got := maps.Collect(s.All()); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	want["a"] = Source{Next: 9}
+	if got := maps.Collect(next.All()); !maps.Equal(got, want) {
+		t.Errorf("after a step: got %v, want %v", got, want)
+	}
+	if got := maps.Collect(SourcesOf(nil).With("c", Source{}).All()); len(got) != 1 {
+		t.Errorf("from none: got %v", got)
+	}
+}
