@@ -156,7 +156,7 @@ func (d *Dict) Sweep() (dead int) {
 // shrink makes the table of an edit without the slots of ids that have gone. It
 // keeps its size where more than a quarter is in use.
 func (ed *edit) shrink() {
-	kept := filtered(ed.st.slots, ed.d.used, ed.owned)
+	kept := filtered(ed.st.slots, ed.d.used, ed.keep)
 	n := len(ed.st.slots)
 	if small := slotsFor(len(kept)); n > 2*small {
 		n = small
@@ -164,24 +164,21 @@ func (ed *edit) shrink() {
 	ed.st.slots, ed.d.used, ed.d.built = resized(kept, n), len(kept), ed.d.n.Load()
 }
 
-// owned keeps a slot that stands for a held id.
-func (ed *edit) owned(slot uint64) uint64 {
-	if ed.d.owner(&ed.st, slot) == 0 {
+// keep keeps a slot that stands for a held id.
+func (ed *edit) keep(slot uint64) uint64 {
+	if !ed.d.owned(&ed.st, slot, ed.st.old != nil) {
 		return 0
 	}
 	return slot
 }
 
-// owner returns a held id that a slot can stand for, 0 if there is none. Where
-// several eras are held the hash decides, which is in the entry but for three
-// bits of that of a long form. So a slot may be kept that nothing needs; it
-// costs a comparison, and goes when the id that it was taken for has gone.
-func (d *Dict) owner(st *state, slot uint64) (owner uint64) {
-	if st.old == nil {
-		if id := st.top.number<<eraShift | slot&idMask; st.holds(id) {
-			return id
-		}
-		return 0
+// owned reports whether a slot can stand for a held id. Where it may be of one
+// of several eras the hash decides, which is in the entry but for three bits of
+// that of a long form. So a slot may be kept that nothing needs; it costs a
+// comparison, and goes when the id that it was taken for has gone.
+func (d *Dict) owned(st *state, slot uint64, eras bool) bool {
+	if !eras {
+		return st.holds(st.top.number<<eraShift | slot&idMask)
 	}
 	hash := uint32(slot >> hashShift)
 	for number := range st.eras {
@@ -191,10 +188,10 @@ func (d *Dict) owner(st *state, slot uint64) (owner uint64) {
 		}
 		e := st.at(id)
 		if e.long() && uint32(e.word(0)>>hashAt) == hash>>hashCut || !e.long() && d.shortHash(e.word(0), e.word(1)) == hash {
-			return id
+			return true
 		}
 	}
-	return 0
+	return false
 }
 
 // forgetRenewals drops those whose older id has gone.

@@ -200,14 +200,30 @@ func checkForm(form []byte) error {
 	return nil
 }
 
-// Each calls f with the id and the stored form of every term held with an id
-// from one to another, ascending, until f returns an error, which it returns.
-// The form is valid until f returns. to is at most a limit from a published root
-// vector, and there must be no Sweep meanwhile; the writer may go on otherwise.
-// Forms that are not in memory are read past the cache.
-func (d *Dict) Each(from, to uint64, f func(id uint64, form []byte) error) (err error) {
-	st := d.state.Load()
-	if to = min(to, d.n.Load()); from > to {
+// View is the terms that a dictionary holds at one moment. It stays as it is
+// while the writer goes on, sweeps included, and keeps the memory of what it
+// holds.
+type View struct {
+	d  *Dict
+	st *state
+	to uint64 // the last id
+}
+
+// View gives the terms that are held now. The writer must not be at work.
+func (d *Dict) View() View { return View{d, d.state.Load(), d.n.Load()} }
+
+// Each is that of a view of now.
+func (d *Dict) Each(from, to uint64, f func(id uint64, form []byte) error) error {
+	return d.View().Each(from, to, f)
+}
+
+// Each calls f with the id and the stored form of every term of the view with an
+// id from one to another, ascending, until f returns an error, which it returns.
+// The form is valid until f returns. The writer may go on meanwhile. Forms that
+// are not in memory are read past the cache.
+func (v View) Each(from, to uint64, f func(id uint64, form []byte) error) (err error) {
+	d, st := v.d, v.st
+	if to = min(to, v.to); from > to {
 		return nil
 	}
 	var buf []byte

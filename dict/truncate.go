@@ -23,8 +23,9 @@ func (d *Dict) Truncate(n uint64) {
 			held++
 			return true
 		})
+		eras := st.old != nil
 		d.cut(n, last)
-		d.rebuild(n)
+		d.rebuild(n, eras)
 	}
 	d.gone.Store(d.gone.Load() - (last - n - held))
 	d.n.Store(n)
@@ -80,8 +81,8 @@ func (d *Dict) unrenew(id uint64) (older uint64) {
 }
 
 // rebuild makes the table again after ids above n have been taken back, where
-// their terms cannot be looked up one by one.
-func (d *Dict) rebuild(n uint64) {
+// their terms cannot be looked up one by one. There may have been several eras.
+func (d *Dict) rebuild(n uint64, eras bool) {
 	st := *d.state.Load()
 	older := map[uint64]uint64{}
 	for last := len(d.renewed) - 1; last >= 0 && d.renewed[last].newer > n; last-- {
@@ -99,7 +100,7 @@ func (d *Dict) rebuild(n uint64) {
 	}
 	st.through = min(st.through, n)
 	kept := filtered(st.slots, d.used, func(slot uint64) uint64 {
-		if d.owner(&st, slot) != 0 {
+		if d.owned(&st, slot, eras) {
 			return slot
 		}
 		return renewedSlot(older, slot, n)
