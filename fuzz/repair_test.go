@@ -102,6 +102,7 @@ func TestRepair(t *testing.T) {
 		{"log damaged, newest table too", []func(string){flip(middle(7)), cutTable(2)}, 6, 6, 10, filepath.Base(list[2]), "entry 7"},
 		{"log damaged, no checkpoint", []func(string){flip(middle(4)), remove("checkpoint")}, 3, 0, 10, "", "entry 4"},
 		{"identity damaged", []func(string){file("STORE", func(b []byte) []byte { b[20] ^= 1; return b })}, 10, 8, 10, "STORE", ""},
+		{"identity of zeros", []func(string){file("STORE", func(b []byte) []byte { return make([]byte, len(b)) })}, 10, 8, 10, "STORE", ""},
 		{"identity empty", []func(string){file("STORE", func([]byte) []byte { return nil })}, 10, 8, 10, "STORE", ""},
 	} {
 		t.Run(tc.what, func(t *testing.T) {

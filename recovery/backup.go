@@ -26,7 +26,8 @@ import (
 // 0 means no limit. Appends, readers and later checkpoints go on meanwhile.
 func (s *Store) Backup(ctx context.Context, dest string, rate int64) (Saved, error) {
 	start := s.o.Now()
-	if err := apart(dest, s.dir); err != nil {
+	dest, err := free(dest, s.dir)
+	if err != nil {
 		return Saved{}, err
 	}
 	if err := take(ctx, s.saver.copies); err != nil {
@@ -54,7 +55,7 @@ func (s *Store) copyTo(ctx context.Context, dest string, e uint64, rate int64) (
 	old, err := wal.ReadIdentity(dest)
 	switch {
 	case err == nil && old.Backup && old.Log == s.id.Log:
-		bytes, err = s.copyInto(ctx, dest, rate)
+		bytes, err = s.copyInto(ctx, dest, e, rate)
 		return bytes, false, err
 	case err == nil:
 		return 0, false, fmt.Errorf("%w: %s holds a store that is not a backup of this one", errs.ErrFormat, dest)
@@ -65,14 +66,19 @@ func (s *Store) copyTo(ctx context.Context, dest string, e uint64, rate int64) (
 		if err := wal.Create(dir, id, e); err != nil {
 			return err
 		}
-		bytes, err = s.copyInto(ctx, dir, rate)
+		bytes, err = s.copyInto(ctx, dir, e, rate)
 		return err
 	})
 	return bytes, true, err
 }
 
-// copyInto copies the newest checkpoint to the store in dir.
-func (s *Store) copyInto(ctx context.Context, dir string, rate int64) (bytes int64, err error) {
+// copyInto copies the newest checkpoint, which is of epoch e or a later one, to
+// the store in dir. One that turns out to be damaged is not replaced by an older
+// one.
+func (s *Store) copyInto(ctx context.Context, dir string, e uint64, rate int64) (bytes int64, err error) {
+	if list := s.checkpoints.List(); len(list) > 0 && list[0].Err != nil {
+		return 0, list[0].Err
+	}
 	to, err := checkpoint.Open(ctx, filepath.Join(dir, checkpointsName), checkpoint.Options{
 		FS: s.o.FS, StoreID: s.id.Log, Timeout: s.o.timeout, Reserve: s.o.reserve,
 	})
@@ -80,7 +86,10 @@ func (s *Store) copyInto(ctx context.Context, dir string, rate int64) (bytes int
 		return 0, err
 	}
 	before := to.Stats().Bytes
-	_, err = s.checkpoints.CopyTo(ctx, to, rate)
+	in, err := s.checkpoints.CopyTo(ctx, to, rate)
+	if err == nil && in.Epoch < e {
+		err = fmt.Errorf("%w: the checkpoint of epoch %d in %s has been found damaged", errs.ErrCorrupt, e, s.dir)
+	}
 	return to.Stats().Bytes - before, errors.Join(err, to.Close())
 }
 
@@ -121,10 +130,14 @@ func whole(fsys vfs.FS, dest string, fill func(dir string) error) (err error) {
 	}
 	// An empty directory makes room; one that has filled since stays, and this
 	// fails.
-	if err := fsys.Remove(dest); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	err = fsys.Remove(dest)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = fsys.Rename(dir, dest)
 	}
-	if err := fsys.Rename(dir, dest); err != nil {
+	if err != nil {
+		if full := vacant(fsys, dest); full != nil {
+			return full
+		}
 		return err
 	}
 	return syncDir(fsys, parent)
@@ -175,7 +188,8 @@ func syncDir(fsys vfs.FS, path string) error {
 // and with a log of its own. What is read is verified on the way.
 func Restore(ctx context.Context, source, dest string, o Options) (Report, error) {
 	o.Log.ReadOnly = true
-	if err := apart(dest, source); err != nil {
+	dest, err := free(dest, source)
+	if err != nil {
 		return Report{}, err
 	}
 	if err := vacant((&Store{o: o}).files(), dest); err != nil {
@@ -231,7 +245,8 @@ func Repair(ctx context.Context, source, dest string, o Options) (Salvage, error
 	start := o.Now()
 	o.Log.ReadOnly, o.Fallback = true, true
 	s := &Store{dir: source, o: o}
-	if err := apart(dest, source); err != nil {
+	dest, err := free(dest, source)
+	if err != nil {
 		return out, err
 	}
 	if err := vacant(s.files(), dest); err != nil {

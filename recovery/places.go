@@ -2,36 +2,72 @@ package recovery
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/triegs/triegs/epoch/wal"
 	"github.com/triegs/triegs/internal/errs"
 )
 
+// free is the place to which the name of a directory leads that is to be made.
+// It is refused if it is the directory of a store that is given, or lies in that
+// or any other one: what is put there would be taken for a part of the store, or
+// go with it. What a link leads to must be there, since a directory is made there
+// and not in the place of the link.
+func free(dest, store string) (string, error) {
+	if dest == "" {
+		return "", fmt.Errorf("%w: a directory has a name", errs.ErrValue)
+	}
+	if err := apart(dest, store); err != nil {
+		return "", err
+	}
+	at, err := resolve(dest)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return "", fmt.Errorf("%w: %s is a link that leads nowhere", errs.ErrFormat, dest)
+	}
+	for up := filepath.Dir(at); ; up = filepath.Dir(up) {
+		if wal.Holds(up) {
+			return "", fmt.Errorf("%w: %s lies in the store %s", errs.ErrFormat, dest, up)
+		}
+		if up == filepath.Dir(up) {
+			return at, nil
+		}
+	}
+}
+
+// resolve gives an absolute path in which no link is left, as far as it exists.
+// A link leads elsewhere than its name says.
+func resolve(path string) (string, error) {
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	for rest := ""; ; {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest), nil
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return filepath.Join(at, rest), nil
+		}
+		at, rest = up, filepath.Join(filepath.Base(at), rest)
+	}
+}
+
 // apart refuses a place that is the directory of a store or lies in it, also by
-// way of links: what is put there would be taken for a part of the store, or go
-// with it.
+// way of links, and whatever is in the store.
 func apart(dest, store string) error {
 	home, err := os.Stat(store)
 	if err != nil {
 		return nil //nolint:nilerr // there is nothing to be inside of
 	}
-	at, err := filepath.Abs(dest)
+	at, err := resolve(dest)
 	if err != nil {
 		return err
-	}
-	// A link leads elsewhere than its name says, so what exists of the path is
-	// resolved first.
-	for rest := ""; ; {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			at = filepath.Join(real, rest)
-			break
-		}
-		up := filepath.Dir(at)
-		if up == at {
-			break
-		}
-		at, rest = up, filepath.Join(filepath.Base(at), rest)
 	}
 	for {
 		if info, err := os.Stat(at); err == nil && os.SameFile(info, home) {

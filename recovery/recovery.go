@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -120,11 +121,16 @@ func (s *Store) open(ctx context.Context, r *Report) error {
 		if err != nil {
 			return err
 		}
-		covered, err := s.load(ctx, id, r)
-		if err == nil && covered == 0 {
-			err = fmt.Errorf("%s holds no checkpoint yet: %w", s.dir, fs.ErrNotExist)
+		if _, err = s.load(ctx, id, r); err != nil {
+			return err
 		}
-		return err
+		switch n := len(s.checkpoints.List()); {
+		case n == 0:
+			return fmt.Errorf("%s holds no checkpoint yet: %w", s.dir, fs.ErrNotExist)
+		case n == len(r.Damaged):
+			return fmt.Errorf("%w: no checkpoint in %s can be used: %s", errs.ErrCorrupt, s.dir, strings.Join(r.Damaged, "; "))
+		}
+		return nil
 	}
 	start := s.o.Now()
 	var loading time.Duration

@@ -80,7 +80,7 @@ func (s *Store) checkpoint(ctx context.Context) (Saved, error) {
 }
 
 func (s *Store) save(ctx context.Context) (report Saved, err error) {
-	if e := s.saver.saved; e > 0 && e == s.Engine.Current.Epoch() {
+	if e := s.Engine.Current.Epoch(); s.hasSaved(e) {
 		return Saved{Epoch: e}, nil
 	}
 	if err := s.there(); err != nil {
@@ -124,6 +124,13 @@ func (s *Store) save(ctx context.Context) (report Saved, err error) {
 		}
 	}
 	return report, nil
+}
+
+// hasSaved reports whether the newest checkpoint is of epoch e. One that is known
+// to be damaged counts for nothing: another one of the same epoch is worth while.
+func (s *Store) hasSaved(e uint64) bool {
+	list := s.checkpoints.List()
+	return len(list) > 0 && list[0].Err == nil && list[0].Epoch == e && s.saver.saved == e
 }
 
 // there refuses to save into a directory that somebody has removed: making it
@@ -180,7 +187,7 @@ func (s *Store) write(ctx context.Context, w *checkpoint.Writer, f *epoch.Frozen
 		}
 	}
 	bytes := 0
-	return s.Engine.Dict().Each(first, f.LastTerm, func(id uint64, form []byte) error {
+	return f.Terms.Each(first, f.LastTerm, func(id uint64, form []byte) error {
 		if bytes += len(form); bytes >= termBytes {
 			if err := r.after(ctx, 0, bytes); err != nil {
 				return err

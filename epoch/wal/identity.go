@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
@@ -108,6 +109,9 @@ func parseStore(path string, b []byte) (Identity, error) {
 	if len(b) < len(storeMagic)+8 {
 		return corrupt(fmt.Sprintf("identity file has %d bytes, not %d", len(b), storeSize))
 	}
+	if len(bytes.Trim(b, "\x00")) == 0 { // as a crash may leave a file, not somebody else's
+		return corrupt("identity file holds zeros")
+	}
 	if string(b[:len(storeMagic)]) != storeMagic {
 		return Identity{}, fmt.Errorf("%w: %s is not the identity file of a store", errs.ErrFormat, path)
 	}
@@ -147,6 +151,13 @@ func ReadIdentity(dir string) (Identity, error) {
 		return Identity{}, fmt.Errorf("read identity: %w", err)
 	}
 	return id, nil
+}
+
+// Holds reports whether dir is the directory of a store of this version whose
+// identity file is whole. It reads that file and nothing else.
+func Holds(dir string) bool {
+	_, err := readStore(dir)
+	return err == nil
 }
 
 // readStore reads the identity file in dir.
