@@ -2,7 +2,6 @@ package triegs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -12,13 +11,14 @@ import (
 )
 
 // upkeep is the work that is done beside the epochs: checkpoints that are due,
-// and the reclamation of terms. At most one goroutine does it, and only while
-// there is something to do.
+// and the reclamation of terms. Each has a goroutine of its own, while there is
+// something to do.
 type upkeep struct {
 	mu      sync.Mutex
-	running bool // the goroutine is there
+	saving  bool // its goroutine takes checkpoints
+	marking bool // its goroutine looks for terms that nothing names
 	closed  bool
-	jobs    sync.WaitGroup // the goroutine, and calls of Checkpoint and Backup
+	jobs    sync.WaitGroup // those goroutines, and calls of Checkpoint and Backup
 	ctx     context.Context
 	cancel  context.CancelFunc
 
@@ -114,18 +114,52 @@ func (db *DB) logBytes() uint64 {
 // afterEpoch starts what is due. It is called by whoever has made an epoch, and
 // costs a few loads when nothing is.
 func (db *DB) afterEpoch() {
-	if !db.checkpointDue() && !db.engine.TermsDue() {
-		return
+	if db.checkpointDue() {
+		db.keepUp(&db.upkeep.saving, db.checkpointDue, func() {
+			_, _ = db.saveNow(db.upkeep.ctx) // counted and told there, tried again later
+		})
 	}
+	// Apart from the checkpoints: were terms reclaimed only between two of them,
+	// what is saved would grow with the time that saving takes.
+	if db.engine.TermsDue() {
+		db.keepUp(&db.upkeep.marking, db.engine.TermsDue, db.reclaimTerms)
+	}
+}
+
+// keepUp does something in a goroutine as long as it is due. running says
+// whether that goroutine is there already.
+func (db *DB) keepUp(running *bool, due func() bool, do func()) {
 	u := &db.upkeep
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.running || u.closed {
+	if *running || u.closed {
 		return
 	}
-	u.running = true
+	*running = true
 	u.jobs.Add(1)
-	go db.keepUp()
+	go func() {
+		defer u.jobs.Done()
+		for due() && u.ctx.Err() == nil {
+			do()
+		}
+		u.mu.Lock()
+		*running = false
+		u.mu.Unlock()
+		if due() { // since the last look, by an epoch that found this running
+			db.afterEpoch()
+		}
+	}()
+}
+
+// reclaimTerms finds the terms that nothing names.
+func (db *DB) reclaimTerms() {
+	dead, err := db.engine.MarkTerms(db.upkeep.ctx)
+	if err != nil && db.upkeep.ctx.Err() == nil {
+		db.opts.Logger.Warn("terms could not be reclaimed", "error", err)
+	}
+	db.upkeep.mu.Lock()
+	db.upkeep.stats.Terms += uint64(dead)
+	db.upkeep.mu.Unlock()
 }
 
 func (db *DB) checkpointDue() bool {
@@ -139,35 +173,6 @@ func (db *DB) checkpointDue() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.failures == 0 || !time.Now().Before(u.retryAt)
-}
-
-// keepUp does what is due until nothing is.
-func (db *DB) keepUp() {
-	u := &db.upkeep
-	defer u.jobs.Done()
-	for {
-		checkpoint, terms := db.checkpointDue(), db.engine.TermsDue()
-		u.mu.Lock()
-		if u.closed || !checkpoint && !terms {
-			u.running = false
-			u.mu.Unlock()
-			db.afterEpoch() // one may have come between the look and this
-			return
-		}
-		u.mu.Unlock()
-		if terms {
-			dead, err := db.engine.MarkTerms(u.ctx)
-			if err != nil {
-				db.opts.Logger.Warn("terms could not be reclaimed", "error", err)
-			}
-			u.mu.Lock()
-			u.stats.Terms += uint64(dead)
-			u.mu.Unlock()
-		}
-		if checkpoint {
-			_, _ = db.saveNow(u.ctx) // counted and told there, tried again later
-		}
-	}
 }
 
 // checkpointStats reads the counters.
@@ -189,16 +194,15 @@ func (db *DB) checkpointStats() CheckpointStats {
 func (db *DB) saveNow(ctx context.Context) (recovery.Saved, error) {
 	written := db.taken()
 	saved, err := db.store.Checkpoint(ctx)
-	db.account(written, saved, err)
+	if err == nil || ctx.Err() == nil { // else the caller has changed his mind
+		db.account(written, saved, err)
+	}
 	return saved, err
 }
 
 // account notes how a checkpoint went that began when the log had taken so many
 // bytes.
 func (db *DB) account(written uint64, saved recovery.Saved, err error) {
-	if err != nil && db.upkeep.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return // the store is being closed
-	}
 	u := &db.upkeep
 	u.mu.Lock()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/triegs/triegs/catalog"
+	"github.com/triegs/triegs/dict"
 	"github.com/triegs/triegs/rootvec"
 	"github.com/triegs/triegs/window"
 )
@@ -20,6 +21,9 @@ type Frozen struct {
 	Digest   rootvec.Digest
 	Parts    []rootvec.Digest // by relation; they add up to Digest
 	Facts    []int            // by relation, how many
+
+	// Terms are those that were held then.
+	Terms dict.View
 
 	capture *window.Capture
 }
@@ -44,12 +48,12 @@ func (e *Engine) Freeze(ctx context.Context, full bool) (*Frozen, error) {
 		Epoch: e.last, Time: e.time, LastTerm: e.dict.Len(), Sequence: e.facts.Sequence(),
 		Catalog: e.schema.Catalog, Sources: e.sources, Digest: e.digest,
 		Parts:   append([]rootvec.Digest(nil), e.parts...),
+		Terms:   e.dict.View(),
 		capture: e.facts.Capture(full),
 	}
 	for i := range e.schema.Relations() {
 		f.Facts = append(f.Facts, e.facts.Len(uint32(i)))
 	}
-	e.terms.frozen = true
 	return f, nil
 }
 
@@ -70,5 +74,4 @@ func (e *Engine) Thaw(f *Frozen, saved bool) {
 	e.lock <- struct{}{}
 	defer e.free()
 	f.capture.Done(saved)
-	e.terms.frozen = false
 }

@@ -12,10 +12,9 @@ import (
 // termUpkeep is the state of the reclamation of terms. It changes while the epoch
 // is held.
 type termUpkeep struct {
-	last   uint64      // ids handed out when terms were last marked
-	gone   uint64      // columns of the facts retracted since then
-	due    atomic.Bool // as of the last epoch
-	frozen bool        // the held terms are being saved, so none may go
+	last uint64      // ids handed out when terms were last marked
+	gone uint64      // columns of the facts retracted since then
+	due  atomic.Bool // as of the last epoch
 	// dead says that marking has ended at epoch marked and terms wait for the
 	// last reader of an older epoch.
 	dead   atomic.Bool
@@ -106,7 +105,7 @@ func (e *Engine) markConstants() error {
 // sweepTerms frees the dead terms once no epoch from before the end of marking
 // is pinned or still to be published; oldest is the oldest one that is.
 func (e *Engine) sweepTerms(oldest uint64) {
-	if !e.terms.dead.Load() || e.terms.frozen || oldest < e.terms.marked {
+	if !e.terms.dead.Load() || oldest < e.terms.marked {
 		return
 	}
 	e.dict.Sweep()
