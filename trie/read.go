@@ -235,7 +235,10 @@ func (c *Cursor) enter(word uint64, col int) {
 		c.setWeight(word)
 	case word&tagMask == tagOne:
 		c.one[1], c.one[2] = oneID(word), uint64(oneWeightOf(word))
-		c.leaf, c.from, c.stride, c.weights = c.one[:], col, 1, 2
+		c.leaf, c.from, c.stride, c.weights = c.one[:], col, 1, 0
+		if c.one[2] != 1 {
+			c.weights = 2
+		}
 		c.pos, c.end = -1, 1
 	default:
 		b := c.space.block(refOf(word))
@@ -269,16 +272,6 @@ func (c *Cursor) Next() bool {
 		return true
 	}
 	return c.advance()
-}
-
-// Step moves to the next tuple if it stands in the same run, which is the case
-// for all but a few moves, and is cheaper to call than Next.
-func (c *Cursor) Step() bool {
-	if c.pos+1 < c.end {
-		c.pos++
-		return true
-	}
-	return false
 }
 
 // advance finds the next run and moves to its first row.
@@ -389,14 +382,8 @@ func (s Space) Warm(root uint64, tuple []uint64) uint64 {
 	return word
 }
 
-// Last is the last column of the tuple under the cursor, which must stand in a
-// run (Step has moved to it).
-func (c *Cursor) Last() uint64 {
-	return c.leaf[leafHeader+(c.k-1-c.from)*c.stride+c.pos]
-}
-
-// Unit reports whether all tuples of the current run have weight 1.
-func (c *Cursor) Unit() bool { return c.weights == 0 }
+// Alone reports whether the current run is all there is below the prefix.
+func (c *Cursor) Alone() bool { return c.start == 0 && c.pos == c.first }
 
 // Count returns the number of tuples of a trie over k columns. Cost is linear in
 // its blocks, which is well below that of reading the tuples.

@@ -51,23 +51,32 @@ func (q *Query) vars() int { return len(q.Plan.Query.Vars) }
 // levels: those of the inner nodes in pre-order, then those of the leaves.
 type Answers struct {
 	b       *Bound
+	last    *level   // of levels
 	levels  []level  // inner nodes, then leaves
 	binding []uint64 // by variable
 	started bool
-	open    bool // all levels stand on a tuple
+	open    bool // the end was not met
 	// Steps counts the moves of cursors, for tests of constant delay.
 	Steps int
 }
 
 // level is the enumeration at one node.
 type level struct {
+	// ids is the current run of tuples when they bind one variable and weigh 1:
+	// its values, of which those before at are done. Most tuples are in such
+	// runs, so most moves are steps along a slice.
+	ids   []uint64
+	at    int
+	value *uint64 // where the value of that variable goes, nil if there are more
+	whole bool    // ids is all of the group
+
+	weight int64 // product down to here; -1 once it does not fit
 	cursor trie.Cursor
 	node   *node
-	at     boundNode
+	trie   boundNode
 	rest   []query.Var // variables that a tuple of the group binds
 	from   int         // column of the first of them
 	unit   bool
-	weight int64    // product down to here; -1 once it does not fit
 	sought []uint64 // prefix of the open group, nil before the first
 }
 
@@ -83,11 +92,14 @@ func (b *Bound) Answers() *Answers {
 			if leaf := len(n.children) == 0; leaf != leaves {
 				continue
 			}
-			a.levels = append(a.levels, level{
-				node: n, at: b.nodes[j], rest: n.rest, from: n.columns - len(n.rest), unit: n.unit,
-			})
+			l := level{node: n, trie: b.nodes[j], rest: n.rest, from: n.columns - len(n.rest), unit: n.unit}
+			if len(n.rest) == 1 {
+				l.value = &a.binding[n.rest[0]]
+			}
+			a.levels = append(a.levels, l)
 		}
 	}
+	a.last = &a.levels[len(a.levels)-1]
 	return a
 }
 
@@ -95,33 +107,29 @@ func (b *Bound) Answers() *Answers {
 func (a *Answers) Next() bool {
 	// Most answers differ from the one before in the last node only, and stand
 	// beside it in memory.
-	last := len(a.levels) - 1
-	if l := &a.levels[last]; a.open && l.cursor.Step() {
+	if l := a.last; l.at < len(l.ids) {
+		*l.value = l.ids[l.at]
+		l.at++
 		a.Steps++
-		if len(l.rest) == 1 && (l.unit || l.cursor.Unit()) && l.weight >= 0 && last > 0 {
-			a.binding[l.rest[0]] = l.cursor.Last()
-			l.weight = a.levels[last-1].weight
-			return true
-		}
-		a.take(last)
 		return true
 	}
-	return a.next(last)
+	return a.next()
 }
 
-func (a *Answers) next(last int) bool {
+func (a *Answers) next() bool {
+	last := len(a.levels) - 1
 	j := last
 	if !a.open {
 		if a.started || a.b.q.Plan.Never {
 			return false
 		}
-		a.started = true
+		a.started, a.open = true, true
 		j = 0
 		a.seek(0)
 	}
 	for {
 		a.Steps++
-		if !a.levels[j].cursor.Next() {
+		if !a.move(j) {
 			if j == 0 {
 				a.open = false
 				return false
@@ -129,9 +137,7 @@ func (a *Answers) next(last int) bool {
 			j--
 			continue
 		}
-		a.take(j)
 		if j == last {
-			a.open = true
 			return true
 		}
 		j++
@@ -139,9 +145,42 @@ func (a *Answers) next(last int) bool {
 	}
 }
 
-// seek opens the group of node j that the binding selects. When it is the group
+// move goes to the next tuple of the group at level j and binds its variables.
+func (a *Answers) move(j int) bool {
+	l := &a.levels[j]
+	if l.at < len(l.ids) {
+		*l.value = l.ids[l.at]
+		l.at++
+		return true
+	}
+	if l.whole || !l.cursor.Next() {
+		return false
+	}
+	l.ids = nil
+	if l.value != nil {
+		if ids, weights := l.cursor.Run(); ids != nil && (l.unit || weights == nil) {
+			l.ids, l.whole = ids, l.cursor.Alone()
+			l.cursor.Skip()
+			*l.value, l.at = ids[0], 1
+			l.weight = a.above(j)
+			return true
+		}
+	}
+	a.take(j)
+	return true
+}
+
+// above is the product of the weights over level j.
+func (a *Answers) above(j int) int64 {
+	if j == 0 {
+		return 1
+	}
+	return a.levels[j-1].weight
+}
+
+// seek opens the group of level j that the binding selects. When it is the group
 // that is open already, because only nodes that j does not depend on have moved
-// since, the cursor goes back to its start.
+// since, the level goes back to its start.
 func (a *Answers) seek(j int) {
 	l := &a.levels[j]
 	n := l.node
@@ -156,26 +195,28 @@ func (a *Answers) seek(j int) {
 			key[i], same = a.binding[v], false
 		}
 	}
-	if same {
+	switch {
+	case same && l.whole:
+		l.at, l.weight = 0, a.above(j)
+	case same:
+		l.ids, l.at = nil, 0
 		l.cursor.Rewind()
-		return
-	}
-	l.cursor.Seek(l.at.space, l.at.root, n.columns, l.sought)
-	if invariant.Enabled && n.parent >= 0 && !l.at.space.HasPrefix(l.at.root, l.sought) {
-		invariant.Check(false, "node %d has no tuple with key %v: a dead end", j, l.sought)
+	default:
+		l.ids, l.at, l.whole = nil, 0, false
+		l.cursor.Seek(l.trie.space, l.trie.root, n.columns, l.sought)
+		if invariant.Enabled && n.parent >= 0 && !l.trie.space.HasPrefix(l.trie.root, l.sought) {
+			invariant.Check(false, "level %d has no tuple with key %v: a dead end", j, l.sought)
+		}
 	}
 }
 
-// take binds the variables of the tuple that node j stands on.
+// take binds the variables of the tuple that level j stands on.
 func (a *Answers) take(j int) {
 	l := &a.levels[j]
 	for i, v := range l.rest {
 		a.binding[v] = l.cursor.Col(l.from + i)
 	}
-	w := int64(1)
-	if j > 0 {
-		w = a.levels[j-1].weight
-	}
+	w := a.above(j)
 	if !l.unit && w >= 0 {
 		if own := l.cursor.Weight(); own != 1 {
 			var ok bool
@@ -192,7 +233,7 @@ func (a *Answers) Value(v query.Var) uint64 { return a.binding[v] }
 
 // Multiplicity is the multiplicity of the current answer, or ErrOverflow.
 func (a *Answers) Multiplicity() (int64, error) {
-	w := a.levels[len(a.levels)-1].weight
+	w := a.last.weight
 	if w < 0 {
 		return 0, fmt.Errorf("%w: the multiplicity of an answer", errs.ErrOverflow)
 	}
