@@ -476,6 +476,25 @@ func TestNamesOfSegments(t *testing.T) {
 			Wrap: func(d Device) Device { o = &order{Device: d}; return o },
 		})
 		write(t, l, 60)
+		// A group of several segments: all of it is queued while a job runs.
+		queued := make(chan struct{})
+		held := make(chan error, 1)
+		go func() {
+			held <- l.do(context.Background(), func() error { <-queued; return nil })
+		}()
+		time.Sleep(time.Millisecond) // most of the time the job runs by now
+		for range 60 {
+			if err := l.Enqueue(make([]byte, 40), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		close(queued)
+		if err := <-held; err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Sync(context.Background()); err != nil {
+			t.Fatal(err)
+		}
 		dirSyncs := l.Stats().DirSyncs
 		mustClose(t, l)
 		if o.most != 1 || o.unnamed != 0 || dirSyncs < 5 {

@@ -24,6 +24,7 @@ type Log struct {
 	mode     Mode
 	interval time.Duration
 	bound    int // of the bytes in the queue
+	segment  int // bytes at which a segment is closed
 	readOnly bool
 	step     func(string) error
 	lock     *flock.Flock
@@ -105,7 +106,7 @@ func newReadOnly(op *opening, sc scanned, size int64) *Log {
 func newLog(op *opening, sc scanned, dev Device, n *note, size int64) *Log {
 	l := &Log{
 		dir: op.dir, logDir: filepath.Join(op.dir, logName), id: op.id, lock: op.lock, step: op.o.Step,
-		mode: op.o.Mode, interval: op.o.Interval, bound: op.o.queue, dev: dev, note: n, named: true, ackedOut: sc.last,
+		mode: op.o.Mode, interval: op.o.Interval, bound: op.o.queue, segment: op.o.SegmentBytes, dev: dev, note: n, named: true, ackedOut: sc.last,
 		last: sc.last, wake: make(chan struct{}, 1), finished: make(chan struct{}), freed: make(chan struct{}),
 	}
 	l.room.L = &l.mu

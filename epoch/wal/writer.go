@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -93,8 +94,15 @@ func (l *Log) commit(slab []byte, start int, items []item) {
 		return
 	}
 	err := l.Err()
-	if err == nil {
-		err = l.write(slab, start, items)
+	for rest := items; err == nil && len(rest) > 0; {
+		n := l.piece(start, rest)
+		if err = l.write(slab, start, rest[:n]); err != nil {
+			break
+		}
+		start = rest[n-1].end
+		if rest = rest[n:]; len(rest) > 0 && !l.named {
+			err = l.syncNames(rest[0].index-uint64(n), rest[0].index-1)
+		}
 	}
 	if err == nil && l.mode == SyncEpoch {
 		err = l.sync()
@@ -104,6 +112,17 @@ func (l *Log) commit(slab []byte, start int, items []item) {
 			items[i].done(err)
 		}
 	}
+}
+
+// piece is how many of the frames of items, which begin at start, are written
+// with one call: no more than a segment, so that no two segments are made
+// without the name of the first being durable.
+func (l *Log) piece(start int, items []item) int {
+	n := 1
+	for n < len(items) && items[n].end-start+(n+1)*binary.MaxVarintLen64 <= l.segment {
+		n++
+	}
+	return n
 }
 
 // write seals the frames of items and appends them.
