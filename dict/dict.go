@@ -37,8 +37,8 @@ func Check(t term.Term) error {
 // scratchBytes is room for the stored form of nearly all terms.
 const scratchBytes = 256
 
-// Dict is a dictionary. Find, Term, AppendBinary, Has, Hash, Each, Len, Live, Bytes
-// and Err may be called from any goroutine at any time; all other methods are
+// Dict is a dictionary. Find, Term, AppendBinary, Has, Hash, Each, Len, Live, Bytes,
+// Err, Faults and Since may be called from any goroutine at any time; all other methods are
 // for the one writer.
 type Dict struct {
 	state atomic.Pointer[state]
@@ -47,6 +47,7 @@ type Dict struct {
 	gone  atomic.Uint64 // ids up to n that no term has
 	pages atomic.Int64  // bytes of the directory
 	err   atomic.Pointer[error]
+	fault atomic.Uint64 // how often a text could not be read
 
 	seed     maphash.Seed
 	a, b     uint64 // secrets drawn from the seed, for short terms

@@ -159,10 +159,25 @@ func (d *Dict) read(st *state, id uint64, e *entry) (form []byte, ok bool) {
 	return tagged[1:], true
 }
 
-func (d *Dict) fail(err error) { d.err.CompareAndSwap(nil, &err) }
+func (d *Dict) fail(err error) {
+	d.err.CompareAndSwap(nil, &err)
+	d.fault.Add(1)
+}
+
+// Faults counts how often the text of a term could not be read. Where it is the
+// same before and after some calls, none of them lacks a term for that reason;
+// where it is not, one of them may, or another goroutine's. It costs a load.
+func (d *Dict) Faults() uint64 { return d.fault.Load() }
+
+// Since is nil if Faults is still what it was, else an error of reading a text.
+func (d *Dict) Since(faults uint64) error {
+	if d.Faults() == faults {
+		return nil
+	}
+	return d.Err()
+}
 
 // Err is the first error of reading the text of a term, nil if there was none.
-// Answers that were made since then may lack terms.
 func (d *Dict) Err() error {
 	if p := d.err.Load(); p != nil {
 		return *p

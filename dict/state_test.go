@@ -3,6 +3,7 @@ package dict
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/triegs/triegs/internal/term"
@@ -242,5 +243,46 @@ func TestSlabsStay(t *testing.T) {
 		}
 		fillIDs(d, 1)
 		keep(t, d, id)
+	}
+}
+
+// TestOldStateOfMoved: texts move out of a slab that they shared with dead ones,
+// while their own pages, dense or sparse, have lost nothing. Late readers still
+// find them where they were.
+func TestOldStateOfMoved(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		d := New()
+		for n := range 3 * pageTerms {
+			x := term.String(fmt.Sprint("s", n))
+			if n < pageTerms/2 || n > 2*pageTerms && n < 2*pageTerms+10 {
+				x = term.String(fmt.Sprint("text ", n, strings.Repeat("x", 500)))
+			}
+			d.Intern(x)
+		}
+		var ids []uint64
+		for id := uint64(1); id < 3*pageTerms; id++ {
+			if id < pageTerms || id >= 2*pageTerms && (!sparse || id < 2*pageTerms+100) {
+				ids = append(ids, id)
+			}
+		}
+		for n := range 6 { // the slab is not the one being filled
+			d.Intern(term.String(fmt.Sprint(n, strings.Repeat("y", 200_000))))
+		}
+		keep(t, d, append(ids, d.Len()-5, d.Len()-4, d.Len()-3, d.Len()-2, d.Len()-1, d.Len())...)
+		st, want := d.state.Load(), map[uint64]term.Term{}
+		for id := uint64(2*pageTerms + 2); id < 2*pageTerms+10; id++ {
+			want[id] = d.Term(id)
+		}
+		before := st.at(2*pageTerms + 5).word(1)
+		keep(t, d, ids[pageTerms-1:]...)
+		if d.state.Load().at(2*pageTerms+5).word(1) == before {
+			t.Fatal("nothing has moved")
+		}
+		for id, x := range want {
+			form, ok := d.formOf(st, id, st.at(id))
+			if !ok || !bytes.Equal(form, term.AppendBinary(nil, x)) || d.Term(id) != x || len(form) < 500 {
+				t.Errorf("sparse %v: id %d is %.20q and %.20v", sparse, id, form, d.Term(id))
+			}
+		}
 	}
 }
