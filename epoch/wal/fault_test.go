@@ -450,6 +450,7 @@ func TestSyncNone(t *testing.T) {
 type order struct {
 	Device
 	unnamed, most int
+	bytes         int // of the largest write of several frames
 }
 
 func (o *order) Append(first uint64, frames [][]byte) (bool, error) {
@@ -458,6 +459,13 @@ func (o *order) Append(first uint64, frames [][]byte) (bool, error) {
 		o.unnamed++
 	}
 	o.most = max(o.most, o.unnamed)
+	total := 0
+	for _, f := range frames {
+		total += len(f)
+	}
+	if len(frames) > 1 {
+		o.bytes = max(o.bytes, total)
+	}
 	return switched, err
 }
 
@@ -479,10 +487,11 @@ func TestNamesOfSegments(t *testing.T) {
 		// A group of several segments: all of it is queued while a job runs.
 		queued := make(chan struct{})
 		held := make(chan error, 1)
+		running := make(chan struct{})
 		go func() {
-			held <- l.do(context.Background(), func() error { <-queued; return nil })
+			held <- l.do(context.Background(), func() error { close(running); <-queued; return nil })
 		}()
-		time.Sleep(time.Millisecond) // most of the time the job runs by now
+		<-running
 		for range 60 {
 			if err := l.Enqueue(make([]byte, 40), nil); err != nil {
 				t.Fatal(err)
@@ -497,6 +506,9 @@ func TestNamesOfSegments(t *testing.T) {
 		}
 		dirSyncs := l.Stats().DirSyncs
 		mustClose(t, l)
+		if o.bytes <= 150 || o.bytes > 300 {
+			t.Errorf("mode %d: %d bytes were written at once, a segment is 300", mode, o.bytes)
+		}
 		if o.most != 1 || o.unnamed != 0 || dirSyncs < 5 {
 			t.Errorf("mode %d: %d new segments were nameless at once, %d at the end, %d syncs of the directory", mode, o.most, o.unnamed, dirSyncs)
 		}
