@@ -104,7 +104,9 @@ type Options struct {
 	// DictionaryCacheBytes bounds the memory for the texts of terms that a
 	// checkpoint holds: those of more than 15 bytes are read from the disk when
 	// they are needed, and what is used often is kept in a cache of this size.
-	// About 45 bytes a term stay in memory in any case. Default 0 = all texts
+	// About 45 bytes a term stay in memory in any case. What cannot be read is
+	// the error of the call that needs it, ErrCorrupt if the disk has lost it.
+	// Default 0 = all texts
 	// are in memory. Without effect for a store in memory.
 	DictionaryCacheBytes int64
 

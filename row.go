@@ -20,7 +20,9 @@ func (r *Row) Columns() []string { return r.columns }
 
 // Term is the value of column i, counted from 0. It panics when there is no
 // such column, as indexing a slice does. The term is read from the dictionary
-// at each call.
+// at each call. Where its text has left the memory and cannot be read (see
+// Options.DictionaryCacheBytes) it is the absent Term, and the next step of the
+// enumeration is an error.
 func (r *Row) Term(i int) Term { return r.terms.Term(r.ids[i]) }
 
 // Get is the value of the column with the given name.

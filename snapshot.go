@@ -270,6 +270,8 @@ func (s *Snapshot) Answers(query string) iter.Seq2[*Row, error] {
 func (s *Snapshot) enumerate(ctx context.Context, q *query.Query, b *views.Bound, yield func(*Row, error) bool) {
 	row := s.newRow(q)
 	done := ctx.Done()
+	terms := s.db.engine.Dict()
+	faults := terms.Faults()
 	for a := b.Answers(); ; {
 		// The pin is held until leave, so this look only makes the
 		// enumeration end soon, and a race with Close is harmless.
@@ -282,6 +284,11 @@ func (s *Snapshot) enumerate(ctx context.Context, q *query.Query, b *views.Bound
 			yield(nil, edge(ctx.Err()))
 			return
 		default:
+		}
+		// What the consumer has seen of the row before may lack a text.
+		if err := terms.Since(faults); err != nil {
+			yield(nil, edge(err))
+			return
 		}
 		if !a.Next() {
 			return
@@ -335,7 +342,12 @@ func (s *Snapshot) lookup(name string, tuple []Term) (*Row, error) {
 		if t.IsZero() {
 			return nil, fmt.Errorf("%w: column %d is the absent term", ErrValue, i+1)
 		}
-		id, ok := s.db.engine.Dict().Find(t, s.vector.Terms)
+		terms := s.db.engine.Dict()
+		faults := terms.Faults()
+		id, ok := terms.Find(t, s.vector.Terms)
+		if err := terms.Since(faults); !ok && err != nil {
+			return nil, err
+		}
 		if !ok {
 			return nil, fmt.Errorf("%w: of query %s", ErrNoAnswer, name)
 		}

@@ -78,6 +78,9 @@ func (s *Store) home(id uint64) (*vault.Vault, element, int, error) {
 	c := s.mu.newest
 	i := sort.Search(len(c), func(i int) bool { return c[i].lastTerm >= id })
 	if i == len(c) {
+		if err := flaw(s.mu.elements); err != nil {
+			return nil, element{}, 0, fmt.Errorf("term %d: %w", id, err)
+		}
 		return nil, element{}, 0, fmt.Errorf("term %d: %w", id, ErrNoTerm)
 	}
 	return s.mu.kept, c[i], s.mu.version, nil

@@ -447,14 +447,14 @@ func (s *Store) installLocked(list []element) {
 	s.mu.stale = false
 }
 
-// spoil records damage found in an element.
+// spoil records damage found in an element. Form goes on to read what is whole of
+// it, which nothing else has.
 func (s *Store) spoil(e *element, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := find(s.mu.elements, e.place); i >= 0 && s.mu.elements[i].sum == e.sum && s.mu.elements[i].damage == nil {
 		s.mu.elements = slices.Clone(s.mu.elements)
 		s.mu.elements[i].damage = err
-		s.mu.newest = newestChain(s.mu.elements)
 	}
 }
 

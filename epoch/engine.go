@@ -90,6 +90,7 @@ type marks struct {
 	relations int
 	schema    *Schema
 	sources   rootvec.Sources
+	faults    uint64 // of the dictionary
 }
 
 // counters are read while epochs go on.
@@ -188,7 +189,7 @@ func (e *Engine) Begin(ctx context.Context) error {
 		e.free()
 		return err
 	}
-	e.marks = marks{e.dict.Len(), len(e.schema.Relations()), e.schema, e.sources}
+	e.marks = marks{e.dict.Len(), len(e.schema.Relations()), e.schema, e.sources, e.dict.Faults()}
 	rec := &e.rec
 	clear(rec.Terms) // kept memory must not keep texts
 	clear(rec.Events)
@@ -253,17 +254,32 @@ func (e *Engine) rollback() {
 func (e *Engine) Intern(t term.Term) (uint64, error) {
 	id := e.dict.Intern(t)
 	if id == 0 {
-		return 0, fmt.Errorf("interning a term: %w", cause(dict.Check(t)))
+		return 0, fmt.Errorf("interning a term: %w", e.cause(dict.Check(t)))
 	}
 	return id, nil
 }
 
-// cause is err, or that the dictionary is full if the term itself is fine.
-func cause(err error) error {
+// cause is err, or if the term itself is fine that another one could not be
+// compared with it, or that the dictionary is full.
+func (e *Engine) cause(err error) error {
 	if err == nil {
-		return fmt.Errorf("%w: the dictionary is full", errs.ErrBudget)
+		err = e.dict.Since(e.marks.faults)
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: the dictionary is full", errs.ErrBudget)
 	}
 	return err
+}
+
+// Find returns the id of a term as Find of the dictionary does; an error tells
+// that a text could not be read, so that the term may be there. The epoch must
+// be held.
+func (e *Engine) Find(t term.Term) (id uint64, ok bool, err error) {
+	faults := e.dict.Faults()
+	if id, ok = e.dict.Find(t, e.dict.Len()); !ok {
+		err = e.dict.Since(faults)
+	}
+	return id, ok, err
 }
 
 // Relation returns the number of a relation, making it if it is new. Another
@@ -447,6 +463,10 @@ func (e *Engine) commit(ctx context.Context, kind record.Kind, time int64) (Tick
 	// are not put back after this point.
 	if kind != record.Register && kind != record.Drop {
 		if err := ctx.Err(); err != nil {
+			return Ticket{}, err
+		}
+		// A filter may have had to do without the text of a term.
+		if err := e.dict.Since(e.marks.faults); err != nil {
 			return Ticket{}, err
 		}
 	}

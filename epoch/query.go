@@ -59,6 +59,9 @@ func (e *Engine) Register(ctx context.Context, q *catalog.Query) error {
 		}
 	}
 	v, err := e.views.Register(q.Plan, r, ctx.Err)
+	if err == nil {
+		err = e.dict.Since(e.marks.faults)
+	}
 	if err != nil {
 		return err
 	}
@@ -119,7 +122,7 @@ func (e *Engine) redo(ctx context.Context, rec *record.Record) error {
 		// A term that had died may come again while the id it had before is still
 		// known here.
 		if id := e.dict.InternNew(t); id != rec.FirstTerm+uint64(i) {
-			return fmt.Errorf("term %v has id %d, not %d (%w)", t, id, rec.FirstTerm+uint64(i), cause(dict.Check(t)))
+			return fmt.Errorf("term %v has id %d, not %d (%w)", t, id, rec.FirstTerm+uint64(i), e.cause(dict.Check(t)))
 		}
 	}
 	for i, r := range rec.Relations {

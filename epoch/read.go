@@ -28,8 +28,10 @@ func (r pinnedResolver) TermID(t term.Term) uint64 {
 func (r pinnedResolver) RelationNumber(name string) int { return r.number[name] }
 
 // Evaluate answers a plan on a pinned vector, in memory of its own beyond the
-// indexes that the epoch has. Errors: ErrArity, ErrOverflow, ctx's.
+// indexes that the epoch has. Errors: ErrArity, ErrOverflow, ctx's, and that of a
+// term whose text could not be read.
 func Evaluate(ctx context.Context, v *rootvec.Vector, d *dict.Dict, p *plan.Plan) (*views.Bound, error) {
+	faults := d.Faults()
 	s := v.Catalog.(*Schema)
 	if _, err := s.CheckArities(p); err != nil {
 		return nil, err
@@ -48,7 +50,14 @@ func Evaluate(ctx context.Context, v *rootvec.Vector, d *dict.Dict, p *plan.Plan
 		}
 		f.Relations = append(f.Relations, pr)
 	}
-	return views.Evaluate(p, f, r, ctx.Err)
+	b, err := views.Evaluate(p, f, r, ctx.Err)
+	if err == nil {
+		err = d.Since(faults)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // Stats are the counters and accounts of an engine.

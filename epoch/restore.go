@@ -198,6 +198,9 @@ func (e *Engine) restoreQuery(ctx context.Context, q *catalog.Query) error {
 	for i := range q.Plan.Aliases {
 		for _, k := range q.Plan.Aliases[i].Consts {
 			id, ok := e.dict.Find(k.Term, e.dict.Len())
+			if err := e.dict.Err(); !ok && err != nil {
+				return err
+			}
 			if !ok {
 				return fmt.Errorf("its constant %v was not saved", k.Term)
 			}
@@ -205,6 +208,9 @@ func (e *Engine) restoreQuery(ctx context.Context, q *catalog.Query) error {
 		}
 	}
 	v, err := e.views.Register(q.Plan, r, ctx.Err)
+	if err == nil {
+		err = e.dict.Err()
+	}
 	if err != nil {
 		return err
 	}

@@ -214,8 +214,7 @@ func (t *Txn) find(x term.Term) (id uint64, ok bool, err error) {
 	if err := x.Validate(); err != nil {
 		return 0, false, err
 	}
-	id, ok = t.e.Dict().Find(x, t.e.Dict().Len())
-	return id, ok, nil
+	return t.e.Find(x)
 }
 
 // name gives the terms of a retraction back, for an error.
