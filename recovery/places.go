@@ -10,11 +10,11 @@ import (
 	"github.com/triegs/triegs/internal/errs"
 )
 
-// free is the place to which the name of a directory leads that is to be made.
-// It is refused if it is the directory of a store that is given, or lies in that
-// or any other one: what is put there would be taken for a part of the store, or
-// go with it. What a link leads to must be there, since a directory is made there
-// and not in the place of the link.
+// free is the name of a directory that is to be made, or where that leads if it is
+// a link: what it leads to must be there, since a directory is made there and not
+// in the place of the link. The directory of a store that is given is refused, and
+// whatever lies in that or in any other one: what is put there would be taken for
+// a part of the store, or go with it.
 func free(dest, store string) (string, error) {
 	if dest == "" {
 		return "", fmt.Errorf("%w: a directory has a name", errs.ErrValue)
@@ -26,17 +26,25 @@ func free(dest, store string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+	if isLink(at) {
 		return "", fmt.Errorf("%w: %s is a link that leads nowhere", errs.ErrFormat, dest)
+	}
+	if isLink(filepath.Clean(dest)) {
+		dest = at
 	}
 	for up := filepath.Dir(at); ; up = filepath.Dir(up) {
 		if wal.Holds(up) {
 			return "", fmt.Errorf("%w: %s lies in the store %s", errs.ErrFormat, dest, up)
 		}
 		if up == filepath.Dir(up) {
-			return at, nil
+			return dest, nil
 		}
 	}
+}
+
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // resolve gives an absolute path in which no link is left, as far as it exists.

@@ -85,7 +85,7 @@ func TestFree(t *testing.T) {
 		err        error
 	}{
 		{"", "", errs.ErrValue},
-		{"link", "far/empty", nil}, {"link/", "far/empty", nil}, {"link/new/er", "far/empty/new/er", nil}, {"far/x", "far/x", nil},
+		{"link", "far/empty", nil}, {"link/", "far/empty", nil}, {"link/new/er", "link/new/er", nil}, {"far/x", "far/x", nil},
 		{"dangling", "", errs.ErrFormat}, {"other", "other", nil}, {"other/x", "", errs.ErrFormat}, {"other/log/x/y", "", errs.ErrFormat},
 		{"inner/x", "", errs.ErrFormat},
 	} {
