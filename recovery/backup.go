@@ -316,6 +316,6 @@ func (s *Store) follow(ctx context.Context, out *Salvage) error {
 	} else if found.Stop != nil {
 		out.Reason = found.Stop.Error()
 	}
-	out.Last = max(found.Last, s.Engine.Last())
+	out.Last = max(found.Last, s.Engine.Last(), s.known())
 	return nil
 }

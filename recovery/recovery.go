@@ -146,7 +146,26 @@ func (s *Store) open(ctx context.Context, r *Report) error {
 		return err
 	}
 	s.Log, s.id = log, log.Identity()
-	return s.replay(ctx, r)
+	if err := s.replay(ctx, r); err != nil {
+		return err
+	}
+	// A checkpoint that was passed over tells how far the store has come, which
+	// in a backup nothing else does.
+	if known, at := s.known(), s.Engine.Current.Epoch(); at < known {
+		return fmt.Errorf("%w: epochs %d to %d are in no log: %s", errs.ErrCorrupt, at+1, known, strings.Join(r.Damaged, "; "))
+	}
+	return nil
+}
+
+// known is the last epoch that a checkpoint is known to have been of, damaged or
+// not.
+func (s *Store) known() (last uint64) {
+	if s.checkpoints != nil {
+		for _, info := range s.checkpoints.List() {
+			last = max(last, info.Epoch)
+		}
+	}
+	return last
 }
 
 // load opens the checkpoints and loads the newest one that may be used. It

@@ -63,6 +63,53 @@ func TestBackupOfDamagedCheckpoint(t *testing.T) {
 	}
 }
 
+// A backup that was brought up to date and has lost its newest checkpoint is not
+// taken for one of the older state, unless somebody has it repaired.
+func TestFallbackOfBackup(t *testing.T) {
+	ctx := t.Context()
+	root := t.TempDir()
+	backup := filepath.Join(root, "backup")
+	s, _, err := Open(ctx, filepath.Join(root, "store"), Options{Now: wallClock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	s.Engine.Logged(s.Log)
+	for n := uint64(1); n <= 20; n++ {
+		if err := do(ctx, s.Engine, n); err != nil {
+			t.Fatal(err)
+		}
+		if n%10 == 0 {
+			if _, err := s.Backup(ctx, backup, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	damageNewest(t, backup)
+	fallback := readOnly()
+	fallback.Fallback = true
+	for _, o := range []Options{readOnly(), fallback} {
+		if b, _, err := Open(ctx, backup, o); !errors.Is(err, errs.ErrCorrupt) {
+			t.Errorf("with a fallback %v: %v", o.Fallback, err)
+			if err == nil {
+				_ = b.Close()
+			}
+		}
+	}
+	dest := filepath.Join(root, "repaired")
+	found, err := Repair(ctx, backup, dest, Options{Now: wallClock})
+	if err != nil || found.Epoch != 10 || found.Last != 20 || len(found.Damaged) != 1 {
+		t.Fatalf("repaired: %+v, %v", found, err)
+	}
+	r, _, err := Open(ctx, dest, readOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(isAt(ctx, r.Engine, 10), r.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 func readOnly() (o Options) {
 	o.Log.ReadOnly, o.Now = true, wallClock
 	return o
