@@ -341,7 +341,7 @@ func TestREC08DropThrough(t *testing.T) {
 func TestDropThroughCrash(t *testing.T) {
 	_, after := seed(t, 40, Options{SegmentBytes: 500})
 	const covered = 33
-	steps := 0
+	steps, segments := 0, 0
 	for n := 0; ; n++ {
 		dir := after.store(t, filepath.Join(fastDir(t), "db"))
 		l, _ := mustOpen(t, dir, Options{SegmentBytes: 500, Cover: covers(covered)})
@@ -370,13 +370,12 @@ func TestDropThroughCrash(t *testing.T) {
 		check(t, l, covered+1, 40)
 		mustClose(t, l)
 		if err == nil {
-			steps = n
+			steps, segments = n, removed
 			break
 		}
 	}
-	t.Logf("%d steps", steps)
-	if steps < 8 {
-		t.Errorf("only %d steps", steps)
+	if segments < 4 || steps != segments+1 {
+		t.Errorf("%d steps for %d segments, want one for each and one for the directory", steps, segments)
 	}
 }
 

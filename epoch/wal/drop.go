@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,12 +16,13 @@ import (
 // caller must hold a durable checkpoint of every entry through index, and
 // Options.Cover must return index or more from now on.
 //
-// Each removal is durable before the next, and appends go on meanwhile. An
+// The removals are made durable together, since Open takes no notice of what is
+// left of them in whatever order they reach the disk. Appends go on meanwhile. An
 // error (also the operating system's) leaves the log as good as it was and
 // only means that less was freed; what was removed before it counts. An index
 // that is not durable yet is errs.ErrValue; while a Replay runs the error is
 // ErrBusy; a stopped log is errs.ErrReadOnly, a closed one errs.ErrClosed. Cost:
-// a listing of the log, then an unlink and a directory sync for each segment.
+// a listing of the log, an unlink for each segment, and two directory syncs.
 func (l *Log) DropThrough(ctx context.Context, index uint64) (segments int, bytes int64, err error) {
 	l.drops.Lock()
 	defer l.drops.Unlock()
@@ -35,9 +37,25 @@ func (l *Log) DropThrough(ctx context.Context, index uint64) (segments int, byte
 		return 0, 0, ErrBusy
 	}
 	defer l.replays.Unlock()
+	segments, bytes, err = l.dropAll(ctx, index)
+	if segments > 0 {
+		serr := l.step("sync the directory of segments")
+		if serr == nil {
+			serr = syncDir(l.logDir)
+		}
+		err = errors.Join(err, serr)
+	}
+	if err != nil {
+		err = fmt.Errorf("cut the log through entry %d: %w", index, err)
+	}
+	return segments, bytes, err
+}
+
+// dropAll removes segments without making that durable.
+func (l *Log) dropAll(ctx context.Context, index uint64) (segments int, bytes int64, err error) {
 	list, err := listLog(l.logDir)
 	if err != nil {
-		return 0, 0, fmt.Errorf("cut the log through entry %d: %w", index, err)
+		return 0, 0, err
 	}
 	for segs := list.segs; len(segs) > 1 && segs[1].first <= index+1; segs = segs[1:] {
 		if err := l.mayDrop(ctx); err != nil {
@@ -45,19 +63,17 @@ func (l *Log) DropThrough(ctx context.Context, index uint64) (segments int, byte
 		}
 		if segments == 0 { // the name of the next one may be new
 			if err := syncDir(l.logDir); err != nil {
-				return 0, 0, fmt.Errorf("cut the log through entry %d: %w", index, err)
+				return 0, 0, err
 			}
 		}
 		l.first.Store(max(l.first.Load(), segs[1].first))
-		gone, freed, err := l.drop(segs[0])
-		if gone {
-			segments++
-			bytes += freed
-			l.size.Add(-freed)
-		}
+		freed, err := l.drop(segs[0])
 		if err != nil {
-			return segments, bytes, fmt.Errorf("cut the log through entry %d: %w", index, err)
+			return segments, bytes, err
 		}
+		segments++
+		bytes += freed
+		l.size.Add(-freed)
 	}
 	return segments, bytes, nil
 }
@@ -78,21 +94,14 @@ func (l *Log) mayDrop(ctx context.Context) error {
 	return nil
 }
 
-// drop removes one segment and makes that durable. It reports whether the file
-// is gone and how large it was.
-func (l *Log) drop(s segment) (gone bool, size int64, err error) {
+// drop removes one segment and tells how large it was.
+func (l *Log) drop(s segment) (size int64, err error) {
 	st, err := os.Lstat(s.path)
 	if err != nil {
-		return false, 0, err
+		return 0, err
 	}
 	if err := l.step("remove segment " + filepath.Base(s.path)); err != nil {
-		return false, 0, err
+		return 0, err
 	}
-	if err := os.Remove(s.path); err != nil {
-		return false, 0, err
-	}
-	if err := l.step("sync the directory of segments"); err != nil {
-		return true, st.Size(), err
-	}
-	return true, st.Size(), syncDir(l.logDir)
+	return st.Size(), os.Remove(s.path)
 }
