@@ -8,7 +8,7 @@ import (
 const (
 	// restPerSlice is how much longer than a slice writers are left alone after
 	// it when there are any.
-	restPerSlice = 4
+	restPerSlice = 8
 	// busyBytes bounds how many bytes a second are saved beside writers: at full
 	// speed the syncs of their log would wait for the disk.
 	busyBytes = 24 << 20

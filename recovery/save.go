@@ -171,12 +171,11 @@ func (s *Store) write(ctx context.Context, w *checkpoint.Writer, f *epoch.Frozen
 	r := rest{now: s.o.Now, last: s.Engine.Current.Epoch, seen: f.Epoch}
 	var chunk []byte
 	for more := true; more; {
-		start := s.o.Now()
+		var held time.Duration
 		var err error
-		if chunk, more, err = s.Engine.Slice(ctx, f, chunk[:0], sliceFacts); err != nil {
+		if chunk, more, held, err = s.Engine.Slice(ctx, f, chunk[:0], sliceFacts, s.o.Now); err != nil {
 			return err
 		}
-		held := s.o.Now().Sub(start)
 		if len(chunk) > 0 {
 			if err := w.Facts(chunk); err != nil {
 				return err
