@@ -2,7 +2,6 @@ package epoch
 
 import (
 	"context"
-	"time"
 
 	"github.com/triegs/triegs/catalog"
 	"github.com/triegs/triegs/dict"
@@ -59,16 +58,14 @@ func (e *Engine) Freeze(ctx context.Context, full bool) (*Frozen, error) {
 }
 
 // Slice appends the next contributions of f to dst, those of about limit facts,
-// and reports whether there are more. Writers wait while it works: for held, by
-// the clock now; the time before that Slice has waited for them.
-func (e *Engine) Slice(ctx context.Context, f *Frozen, dst []byte, limit int, now func() time.Time) (chunk []byte, more bool, held time.Duration, err error) {
+// and reports whether there are more. Writers wait while it runs.
+func (e *Engine) Slice(ctx context.Context, f *Frozen, dst []byte, limit int) (chunk []byte, more bool, err error) {
 	if err := e.hold(ctx); err != nil {
-		return dst, false, 0, err
+		return dst, false, err
 	}
 	defer e.free()
-	start := now()
 	chunk, more = f.capture.Next(dst, limit)
-	return chunk, more, now().Sub(start), nil
+	return chunk, more, nil
 }
 
 // Thaw ends a freeze. If the state was not saved, the next Freeze hands out

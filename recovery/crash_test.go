@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/triegs/triegs/epoch/wal"
 )
@@ -181,14 +180,13 @@ func sweepLife(t *testing.T, busy int, set func(o *Options)) {
 	d.relaxed = o.Log.Mode != wal.SyncEpoch
 	var s *Store
 	coming := 0
-	o.Now = func() time.Time { // called between the slices of a checkpoint
+	o.slice = func() {
 		if coming > 0 {
 			coming--
 			if err := d.advance(ctx, s, s.Engine.Current.Epoch()+1); err != nil {
 				t.Error(err)
 			}
 		}
-		return time.Now()
 	}
 	step := func(what string, f func() error) {
 		t.Helper()

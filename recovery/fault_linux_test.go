@@ -185,12 +185,11 @@ func TestFullDisk(t *testing.T) {
 	disk, fill, free := smallDisk(t, "8m")
 	ctx := t.Context()
 	armed := false
-	o := Options{timeout: 5 * time.Second, reserve: -1}
-	o.Now = func() time.Time { // called between the slices of a checkpoint
+	o := Options{Now: time.Now, timeout: 5 * time.Second, reserve: -1}
+	o.slice = func() {
 		if armed {
 			fill(8 << 10)
 		}
-		return time.Now()
 	}
 	dir, backup := filepath.Join(disk, "s"), filepath.Join(disk, "b")
 	s, err := onDisk(dir, o)

@@ -116,7 +116,7 @@ func TestEverythingAtOnce(t *testing.T) {
 }
 
 // TestCancelledCheckpoint ends the context of a checkpoint at each place where
-// it looks at the clock, which is around each of its slices: it gives the
+// it looks at the clock or reads a slice of facts: it gives the
 // context's error or a checkpoint, and the next one has all that this one had.
 func TestCancelledCheckpoint(t *testing.T) {
 	t.Parallel()
@@ -126,10 +126,13 @@ func TestCancelledCheckpoint(t *testing.T) {
 			o := d.options()
 			left := 0
 			var cancel context.CancelFunc
-			o.Now = func() time.Time {
+			o.slice = func() {
 				if left--; left == 0 {
 					cancel()
 				}
+			}
+			o.Now = func() time.Time {
+				o.slice()
 				return time.Now()
 			}
 			s, _, err := openDisk(t.Context(), d, o)

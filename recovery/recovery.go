@@ -64,6 +64,8 @@ type Options struct {
 	// Of the checkpoints, for tests; 0 means what checkpoint.Options say.
 	timeout time.Duration
 	reserve int64
+	// slice, if it is not nil, is called before each slice of facts; for tests.
+	slice func()
 }
 
 // Progress says how far the opening of a store is.

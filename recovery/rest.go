@@ -6,12 +6,11 @@ import (
 )
 
 const (
-	// restPerSlice is how much longer than a slice writers are left alone after
-	// it when there are any.
-	restPerSlice = 8
 	// busyBytes bounds how many bytes a second are saved beside writers: at full
-	// speed the syncs of their log would wait for the disk.
-	busyBytes = 24 << 20
+	// speed the syncs of their log would wait for the disk, and they themselves
+	// for the slices in which facts are read. A slice gives a dozen kilobytes in
+	// some 30 us, and then leaves them alone for most of a millisecond.
+	busyBytes = 16 << 20
 	// restMin is the shortest rest worth a timer.
 	restMin = 2 * time.Millisecond
 	// busyFor is how long after an epoch the next one is expected.
@@ -27,10 +26,10 @@ type rest struct {
 	owed time.Duration
 }
 
-// after rests from a slice for which writers waited so long, and which gave so
-// many bytes to write. Without writers it costs a few loads.
-func (r *rest) after(ctx context.Context, held time.Duration, bytes int) error {
-	r.owed += max(held*restPerSlice, time.Duration(bytes)*time.Second/busyBytes)
+// after rests from so many bytes that were given to be written. Without writers
+// it costs a few loads.
+func (r *rest) after(ctx context.Context, bytes int) error {
+	r.owed += time.Duration(bytes) * time.Second / busyBytes
 	if r.owed < restMin {
 		return nil
 	}

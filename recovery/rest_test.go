@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRest: saving rests beside writers, by the bytes and by how long they had
-// to wait, and runs at full speed without them.
+// TestRest: saving rests beside writers, by the bytes, and runs at full speed
+// without them.
 func TestRest(t *testing.T) {
 	now := time.Unix(1000, 0)
 	const piece = 2 * busyBytes * int(restMin) / int(time.Second) // worth two short rests
@@ -16,16 +16,14 @@ func TestRest(t *testing.T) {
 		name  string
 		epoch uint64
 		since time.Duration // the last epoch
-		held  time.Duration
 		bytes int
 		rests bool
 	}{
-		{"bytes beside writers", 8, 0, 0, piece, true},
-		{"held beside writers", 8, 0, restMin, 0, true},
-		{"too little to rest for", 8, 0, 0, 100, false},
-		{"no epoch yet", 7, 0, restMin, piece, false},
-		{"the last epoch is just over", 8, busyFor / 2, 0, piece, true},
-		{"the last epoch is long over", 8, busyFor + 1, 0, piece, false},
+		{"bytes beside writers", 8, 0, piece, true},
+		{"too little to rest for", 8, 0, 100, false},
+		{"no epoch yet", 7, 0, piece, false},
+		{"the last epoch is just over", 8, busyFor / 2, piece, true},
+		{"the last epoch is long over", 8, busyFor + 1, piece, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			clock, last := now, tc.epoch
@@ -33,13 +31,13 @@ func TestRest(t *testing.T) {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			if tc.since > 0 { // the epoch has been seen before
-				if err := r.after(ended, 0, piece); !errors.Is(err, context.Canceled) {
+				if err := r.after(ended, piece); !errors.Is(err, context.Canceled) {
 					t.Fatalf("no rest when the epoch comes: %v", err)
 				}
 				clock = clock.Add(tc.since)
 			}
 			// A rest under an ended context is told by the error.
-			if err := r.after(ended, tc.held, tc.bytes); (err != nil) != tc.rests {
+			if err := r.after(ended, tc.bytes); (err != nil) != tc.rests {
 				t.Errorf("rests: %v, want %v", err, tc.rests)
 			}
 		})
@@ -48,7 +46,7 @@ func TestRest(t *testing.T) {
 	r := rest{now: func() time.Time { return clock }, last: func() uint64 { return 1 }}
 	began := time.Now()
 	for range 10 {
-		if err := r.after(t.Context(), 0, piece); err != nil {
+		if err := r.after(t.Context(), piece); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -171,9 +171,11 @@ func (s *Store) write(ctx context.Context, w *checkpoint.Writer, f *epoch.Frozen
 	r := rest{now: s.o.Now, last: s.Engine.Current.Epoch, seen: f.Epoch}
 	var chunk []byte
 	for more := true; more; {
-		var held time.Duration
+		if s.o.slice != nil {
+			s.o.slice()
+		}
 		var err error
-		if chunk, more, held, err = s.Engine.Slice(ctx, f, chunk[:0], sliceFacts, s.o.Now); err != nil {
+		if chunk, more, err = s.Engine.Slice(ctx, f, chunk[:0], sliceFacts); err != nil {
 			return err
 		}
 		if len(chunk) > 0 {
@@ -181,14 +183,14 @@ func (s *Store) write(ctx context.Context, w *checkpoint.Writer, f *epoch.Frozen
 				return err
 			}
 		}
-		if err := r.after(ctx, held, len(chunk)); err != nil {
+		if err := r.after(ctx, len(chunk)); err != nil {
 			return err
 		}
 	}
 	bytes := 0
 	return f.Terms.Each(first, f.LastTerm, func(id uint64, form []byte) error {
 		if bytes += len(form); bytes >= termBytes {
-			if err := r.after(ctx, 0, bytes); err != nil {
+			if err := r.after(ctx, bytes); err != nil {
 				return err
 			}
 			bytes = 0
