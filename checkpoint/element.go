@@ -35,10 +35,6 @@ type place struct {
 	el  uint32
 }
 
-func (a place) less(b place) bool {
-	return a.gen < b.gen || (a.gen == b.gen && a.el < b.el)
-}
-
 func (a place) String() string { return fmt.Sprintf("element %d.%d", a.gen, a.el) }
 
 // prefix appends the front of every key of the element.
