@@ -101,6 +101,10 @@ func (db *DB) recover(ctx context.Context, dir string) error {
 	for _, why := range report.Damaged {
 		o.Logger.Error("a damaged checkpoint was passed over", "reason", why)
 	}
+	if report.Log.Renewed {
+		o.Logger.Error("the log ended before the checkpoint, the disk has lost it",
+			"ended at", report.Log.EndedAt, "checkpoint", report.Checkpoint)
+	}
 	if report.Log.CutBytes > 0 {
 		o.Logger.Warn("the log ended in the middle of an epoch that nobody was told of; it was cut",
 			"file", report.Log.CutFile, "offset", report.Log.CutOffset, "bytes", report.Log.CutBytes)

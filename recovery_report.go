@@ -8,7 +8,7 @@ func (db *DB) Recovery() RecoveryReport {
 	return RecoveryReport{
 		Created: r.Log.Created, Epochs: r.Epochs, Events: r.Events,
 		Checkpoint: Epoch(r.Checkpoint), Damaged: r.Damaged, Replanned: r.Replanned,
-		CutBytes: r.Log.CutBytes, CutFile: r.Log.CutFile, CutOffset: r.Log.CutOffset,
+		LogLost: r.Log.Renewed, CutBytes: r.Log.CutBytes, CutFile: r.Log.CutFile, CutOffset: r.Log.CutOffset,
 		Terms: r.Terms, Facts: r.Facts, Views: r.Views, Scan: r.Scan, Replay: r.Replay,
 	}
 }
@@ -31,6 +31,11 @@ type RecoveryReport struct {
 	// store was opened read-only.
 	CutBytes, CutOffset int64
 	CutFile             string
+	// LogLost says that the log ended before the checkpoint. Nothing shows that
+	// the store has lost an epoch by that, since the checkpoint has all that was
+	// in the log up to it, but the disk has lost what was on it; the store goes on
+	// in a new timeline.
+	LogLost bool
 	// Terms and Facts are the times of reading the checkpoint, Views that of
 	// building indexes and views from it, Scan that of opening and repairing the
 	// log, Replay that of applying what it holds beyond the checkpoint.

@@ -198,3 +198,36 @@ func partial(t *testing.T, home string) bool {
 	}
 	return len(paths) > 0
 }
+
+// TestLogLost: a log that is gone with its note, behind a checkpoint that has all
+// that it held, is no loss and is told.
+func TestLogLost(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	ctx := t.Context()
+	db, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := db.Append(ctx, Batch{Events: []Event{Edge("r", Int(1), Int(2))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(db.Checkpoint(ctx), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "log")), os.Remove(filepath.Join(dir, "ACKED"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, lost := range []bool{true, false} {
+		if db, err = Open(dir, nil); err != nil {
+			t.Fatal(err)
+		}
+		if r := db.Recovery(); r.LogLost != lost || r.Checkpoint != 3 {
+			t.Errorf("lost %v: %+v", lost, r)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

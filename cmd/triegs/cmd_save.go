@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 
 	"github.com/triegs/triegs"
 )
@@ -54,10 +57,16 @@ func (c *backupCmd) Run(a *app) error {
 	}
 	opts := triegs.Options{BackupBytesPerSecond: c.Rate, CheckpointBytes: onlyAsked}
 	return a.withStore(c.Dir, opts, func(db *triegs.DB) error {
-		if err := db.Backup(a.ctx, c.Dest); err != nil {
+		err := db.Backup(a.ctx, c.Dest)
+		if errors.Is(err, triegs.ErrFormat) {
+			// The store is open and sound: it is the destination that is not a place
+			// for a backup.
+			return plainError(err)
+		}
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(a.stdout, "epoch %d is in %s\n", db.Metrics().Checkpoints.Epoch, c.Dest)
+		_, err = fmt.Fprintf(a.stdout, "epoch %d is in %s\n", db.Metrics().Checkpoints.Epoch, c.Dest)
 		return err
 	})
 }
@@ -70,6 +79,9 @@ type restoreCmd struct {
 
 // Run runs the command.
 func (c *restoreCmd) Run(a *app) error {
+	if err := vacant(c.Dest); err != nil {
+		return err
+	}
 	if err := triegs.Restore(a.ctx, c.Backup, c.Dest); err != nil {
 		return err
 	}
@@ -86,6 +98,9 @@ type repairCmd struct {
 
 // Run runs the command.
 func (c *repairCmd) Run(a *app) error {
+	if err := vacant(c.Dest); err != nil {
+		return err
+	}
 	r, err := triegs.Repair(a.ctx, c.Dir, c.Dest)
 	if err != nil {
 		return err
@@ -97,6 +112,24 @@ func (c *repairCmd) Run(a *app) error {
 	}
 	_, err = io.WriteString(a.stdout, c.told(&r))
 	return err
+}
+
+// plainError is err as bad input, whatever it matches: no store is corrupt.
+func plainError(err error) error { return errors.New(err.Error()) }
+
+// vacant refuses a destination that holds something before the library does,
+// which cannot tell whether source or destination is at fault.
+func vacant(dest string) error {
+	names, err := os.ReadDir(dest)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", dest, osCause(err))
+	case len(names) > 0:
+		return fmt.Errorf("%s is not empty: it holds %q", dest, names[0].Name())
+	}
+	return nil
 }
 
 // told is the report in words: what could not be used, where the new store is,
