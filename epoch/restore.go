@@ -58,6 +58,13 @@ func (e *Engine) Restore(ctx context.Context, b *Base) error {
 	if err := e.restoreFacts(b); err != nil {
 		return err
 	}
+	if b.Epoch == 0 {
+		// Nothing has happened, which is published already.
+		if len(b.Relations)+len(b.Queries) > 0 || e.facts.Contributions() > 0 {
+			return fmt.Errorf("%w: the state before the first epoch is not empty", errs.ErrCorrupt)
+		}
+		return nil
+	}
 	b.phase("views")
 	digests := make(chan error, 1)
 	go func() { digests <- e.restoreDigests(ctx, b) }()
