@@ -211,6 +211,9 @@ func TestTERM08(t *testing.T) {
 				}
 			}
 			grown = heap() - before
+			if tc.disk {
+				waitForUpkeep(w, func() { s.step(100) })
+			}
 			m := w.db.Metrics()
 			snap := w.snapshot()
 			w.wantCount(snap, "q", live, live)

@@ -285,6 +285,8 @@ func TestHeldAcrossSaving(t *testing.T) {
 					held = slices.Delete(held, k, k+1)
 				}
 			}
+			// Saving and reclaiming are done beside the epochs, and take their time.
+			waitForUpkeep(w, func() { s.step(1000) })
 			var all sync.WaitGroup
 			for _, r := range held { // all at once, from goroutines of their own
 				all.Go(func() {
@@ -316,5 +318,16 @@ func TestHeldAcrossSaving(t *testing.T) {
 			}
 			w.db = db
 		})
+	}
+}
+
+// waitForUpkeep makes epochs until a checkpoint was taken and terms were
+// reclaimed beside them, for half a minute at most: the caller looks what came
+// of it.
+func waitForUpkeep(w *world, step func()) {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); step() {
+		if c := w.db.Metrics().Checkpoints; c.Taken > 0 && c.Terms > 0 {
+			return
+		}
 	}
 }
