@@ -50,30 +50,51 @@ func (e *Engine) Register(ctx context.Context, q *catalog.Query) error {
 			return err
 		}
 	}
+	q.Epoch = e.last + 1
+	if err := e.addQuery(ctx, q, e.marks.faults, e.Intern); err != nil {
+		return err
+	}
+	e.rec.Query = &record.Query{Name: q.Name, Text: q.Text, Set: q.Set, Distinct: q.Dist}
+	return nil
+}
+
+// addQuery fills the views of a query, whose relations are there, and adds it to
+// the schema. id gives its constants their ids; a text that could not be read
+// since so many faults is an error.
+func (e *Engine) addQuery(ctx context.Context, q *catalog.Query, faults uint64, id func(t term.Term) (uint64, error)) error {
 	r := resolver{e, make(map[term.Term]uint64)}
 	for i := range q.Plan.Aliases {
 		for _, k := range q.Plan.Aliases[i].Consts {
-			if r.consts[k.Term], err = e.Intern(k.Term); err != nil {
+			var err error
+			if r.consts[k.Term], err = id(k.Term); err != nil {
 				return err
 			}
 		}
 	}
 	v, err := e.views.Register(q.Plan, r, ctx.Err)
 	if err == nil {
-		err = e.dict.Since(e.marks.faults)
+		err = e.dict.Since(faults)
 	}
 	if err != nil {
 		return err
 	}
-	q.Epoch = e.last + 1
 	all := maps.Clone(e.schema.Views)
 	if all == nil {
 		all = make(map[string]*views.Query)
 	}
 	all[q.Name] = v
 	e.setCatalog(e.schema.Catalog.WithQuery(q), all)
-	e.rec.Query = &record.Query{Name: q.Name, Text: q.Text, Set: q.Set, Distinct: q.Dist}
 	return nil
+}
+
+// constant returns the id of a constant of a query that is registered, or was
+// when the state was saved: it has one.
+func (e *Engine) constant(t term.Term) (uint64, error) {
+	id, ok, err := e.Find(t)
+	if !ok && err == nil {
+		err = fmt.Errorf("the constant %v has no id", t)
+	}
+	return id, err
 }
 
 // Drop takes a query out. The epoch must be held; Commit it with kind Drop.

@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/triegs/triegs/catalog"
 	"github.com/triegs/triegs/internal/errs"
-	"github.com/triegs/triegs/internal/term"
 	"github.com/triegs/triegs/rootvec"
-	"github.com/triegs/triegs/views"
 )
 
 // Base is a saved base state, as Freeze and Slice have handed it out.
@@ -201,31 +198,5 @@ func (e *Engine) restoreQuery(ctx context.Context, q *catalog.Query) error {
 	if missing, err := e.schema.CheckArities(q.Plan); err != nil || len(missing) > 0 {
 		return fmt.Errorf("its relations %v were not saved: %w", missing, err)
 	}
-	r := resolver{e, make(map[term.Term]uint64)}
-	for i := range q.Plan.Aliases {
-		for _, k := range q.Plan.Aliases[i].Consts {
-			id, ok := e.dict.Find(k.Term, e.dict.Len())
-			if err := e.dict.Err(); !ok && err != nil {
-				return err
-			}
-			if !ok {
-				return fmt.Errorf("its constant %v was not saved", k.Term)
-			}
-			r.consts[k.Term] = id
-		}
-	}
-	v, err := e.views.Register(q.Plan, r, ctx.Err)
-	if err == nil {
-		err = e.dict.Err()
-	}
-	if err != nil {
-		return err
-	}
-	all := maps.Clone(e.schema.Views)
-	if all == nil {
-		all = make(map[string]*views.Query)
-	}
-	all[q.Name] = v
-	e.setCatalog(e.schema.Catalog.WithQuery(q), all)
-	return nil
+	return e.addQuery(ctx, q, 0, e.constant)
 }

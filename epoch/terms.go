@@ -91,9 +91,9 @@ func (e *Engine) markConstants() error {
 	for _, q := range e.schema.Queries() {
 		for i := range q.Plan.Aliases {
 			for _, k := range q.Plan.Aliases[i].Consts {
-				id, ok := e.dict.Find(k.Term, e.dict.Len())
-				if !ok {
-					return fmt.Errorf("constant %v of query %s has no id: %w", k.Term, q.Name, e.dict.Err())
+				id, err := e.constant(k.Term)
+				if err != nil {
+					return fmt.Errorf("query %s: %w", q.Name, err)
 				}
 				e.dict.Mark(id)
 			}
