@@ -23,14 +23,8 @@ func (s *Store) CopyTo(ctx context.Context, dest *Store, rate int64) (Info, erro
 	if dest.o.ReadOnly {
 		return Info{}, fmt.Errorf("copy to %s: %w", dest.dir, errs.ErrReadOnly)
 	}
-	s.mu.Lock()
-	i := newestGood(s.mu.elements, len(s.mu.elements)-1)
-	var in Info
-	if i >= 0 {
-		in = info(s.mu.elements, i)
-	}
-	s.mu.Unlock()
-	if i < 0 {
+	in, ok := s.newest()
+	if !ok {
 		return Info{}, fmt.Errorf("copy from %s: no checkpoint", s.dir)
 	}
 	r, err := s.Load(ctx, in)
@@ -111,14 +105,8 @@ var keyspaceEnd = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 // checkDest refuses a destination that holds another store.
 func (c *copying) checkDest(ctx context.Context) error {
 	d := c.dest
-	d.mu.Lock()
-	i := newestGood(d.mu.elements, len(d.mu.elements)-1)
-	var in Info
-	if i >= 0 {
-		in = info(d.mu.elements, i)
-	}
-	d.mu.Unlock()
-	if err := d.checkStore(&c.r.header); err != nil || i < 0 {
+	in, ok := d.newest()
+	if err := d.checkStore(&c.r.header); err != nil || !ok {
 		return err
 	}
 	have, err := d.Load(ctx, in)

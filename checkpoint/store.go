@@ -359,6 +359,17 @@ func (s *Store) List() []Info {
 	return list
 }
 
+// newest gives the newest checkpoint that is not known to be damaged.
+func (s *Store) newest() (Info, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := newestGood(s.mu.elements, len(s.mu.elements)-1)
+	if i < 0 {
+		return Info{}, false
+	}
+	return info(s.mu.elements, i), true
+}
+
 // Older gives the older of the two kept checkpoints: the log may be cut behind
 // its LogIndex and no further. Without two good ones it is false, and the log
 // must stay whole.
