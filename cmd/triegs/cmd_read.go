@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -116,9 +115,7 @@ func (c *statsCmd) Run(a *app) error {
 	return a.reading(c.source, func(db *triegs.DB, snap *triegs.Snapshot) error {
 		m, offsets := db.Metrics(), snap.Offsets()
 		if c.Output == "json" {
-			e := json.NewEncoder(a.stdout)
-			e.SetIndent("", "  ")
-			return e.Encode(struct {
+			return a.printJSON(struct {
 				Metrics triegs.Metrics    `json:"metrics"`
 				Offsets map[string]uint64 `json:"offsets"`
 			}{m, offsets})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -106,9 +105,7 @@ func (c *repairCmd) Run(a *app) error {
 		return err
 	}
 	if c.Output == "json" {
-		e := json.NewEncoder(a.stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+		return a.printJSON(r)
 	}
 	_, err = io.WriteString(a.stdout, c.told(&r))
 	return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -53,4 +54,11 @@ func (a *app) printCount(w *output.Writer, snap *triegs.Snapshot, name string) e
 		return fmt.Errorf("query %s: %w", name, err)
 	}
 	return w.Count(name, distinct, total)
+}
+
+// printJSON prints v as one indented JSON value.
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
