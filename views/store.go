@@ -355,10 +355,7 @@ func (s *Store) Copy(dst []uint64) (roots []uint64, space trie.Space) {
 }
 
 // Seal ends the version under construction and starts the next one.
-func (s *Store) Seal() {
-	s.before = nil
-	s.arena.Seal(s.arena.Version() + 1)
-}
+func (s *Store) Seal() { s.SealAs(s.arena.Version() + 1) }
 
 // SealAs is Seal where the next version does not follow the one under
 // construction: what was built belongs to the version before next.
