@@ -101,6 +101,9 @@ func (w *canonicalWriter) rule() {
 	if w.q.Set {
 		w.sb.WriteString(" set")
 	}
+	if !w.q.Window.IsZero() {
+		w.sb.WriteString(" " + w.q.Window.String())
+	}
 	w.sb.WriteString(".")
 }
 

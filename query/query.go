@@ -44,6 +44,8 @@ type Query struct {
 	Distinct bool
 	// Set asks for set mode: a fact weighs 1 while it has a contribution.
 	Set bool
+	// Window says which contributions count.
+	Window Window
 }
 
 // Atom is one occurrence of a relation.

@@ -7,6 +7,7 @@
 //	relation = name | "<" iri ">"
 //	argument = variable | "_" | constant
 //	option   = "distinct" | "set" | "semiring" name
+//	         | "window" span [ "slide" span ] | "last" number
 //
 // Names are letters, digits and underscores and do not begin with a digit; in
 // argument position they are variables. Constants are numbers, true, false and
@@ -401,7 +402,9 @@ func (p *parser) options() error {
 			counting = !boolean
 			p.q.Distinct = p.q.Distinct || boolean
 		case "window", "slide", "last":
-			return pos.Unsupported("option %s", word)
+			if err := p.window(pos, word); err != nil {
+				return err
+			}
 		default:
 			p.Cursor = start
 			return nil
@@ -414,6 +417,53 @@ func (p *parser) options() error {
 			return pos.Syntax("semiring count contradicts distinct")
 		}
 	}
+}
+
+// window reads what follows window, slide or last.
+func (p *parser) window(pos query.Pos, word string) error {
+	w := &p.q.Window
+	at := p.Pos()
+	text := p.token()
+	switch {
+	case text == "":
+		return p.unexpected("a span of time")
+	case word == "last":
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n <= 0 {
+			return at.Syntax("last wants a positive number, not %s", query.Quote(text))
+		}
+		w.Last = n
+	default:
+		ns, err := query.ParseSpan(text)
+		if err != nil {
+			return at.Syntax("%s: %v", word, err)
+		}
+		if word == "slide" {
+			w.Slide = ns
+		} else {
+			w.Range = ns
+		}
+	}
+	if w.Slide > 0 && w.Range == 0 {
+		return pos.Syntax("slide stands behind a window")
+	}
+	if w.Last > 0 && w.Range > 0 {
+		return pos.Syntax("a query has a window of time or of a number of contributions, not both")
+	}
+	return nil
+}
+
+// token reads up to the next blank, comment, or final point.
+func (p *parser) token() string {
+	s := p.Rest()
+	if n := strings.IndexAny(s, " \t\r\n"+comments); n >= 0 {
+		s = s[:n]
+	}
+	s = strings.TrimSuffix(s, ".")
+	if s != "" {
+		p.move(len(s))
+	}
+	return s
 }
 
 // semiring reads the name of a semiring and tells the Boolean one from counting.
