@@ -356,7 +356,7 @@ func (db *DB) register(ctx context.Context, name, text string, o queryOptions) (
 	if name == "" {
 		return nil, fmt.Errorf("%w: a query has a name", ErrValue)
 	}
-	p, err := catalog.Compile(text, o.set, o.distinct)
+	p, err := catalog.Compile(text, catalog.Options{Set: o.set, Distinct: o.distinct})
 	if err != nil {
 		return nil, err
 	}

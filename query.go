@@ -37,7 +37,7 @@ type Explanation = plan.Explanation
 // Explain explains a query text of any class without a store. Errors:
 // ErrSyntax, ErrArity, ErrUnsupported, each with line:column.
 func Explain(text string) (*Explanation, error) {
-	q, err := catalog.Parse(text, false, false)
+	q, err := catalog.Parse(text, catalog.Options{})
 	if err != nil {
 		return nil, edge(err)
 	}

@@ -401,7 +401,7 @@ func (s *Snapshot) evaluate(ctx context.Context, text string) (*plan.Plan, *view
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	p, err := catalog.Compile(text, false, false)
+	p, err := catalog.Compile(text, catalog.Options{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -160,7 +160,7 @@ func (b *byEngine) register() error {
 		}
 		b.relations = append(b.relations, n)
 	}
-	p, err := catalog.Compile(b.s.Query, false, false)
+	p, err := catalog.Compile(b.s.Query, catalog.Options{})
 	if err != nil {
 		return err
 	}

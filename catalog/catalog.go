@@ -124,11 +124,18 @@ func (c *Catalog) WithoutQuery(name string) *Catalog {
 	return &d
 }
 
-// Compile reads a query text and plans it. The options set and distinct are
-// added to what the text says. Errors match ErrSyntax, ErrArity or
-// ErrUnsupported and carry line:column.
-func Compile(source string, set, distinct bool) (*plan.Plan, error) {
-	q, err := Parse(source, set, distinct)
+// Options say how to read a query, beyond its text.
+type Options struct {
+	Set, Distinct bool
+	// Window is that of every atom to which the text gives none.
+	Window query.Window
+}
+
+// Compile reads a query text and plans it. The options are added to what the
+// text says. Errors match ErrSyntax, ErrArity, ErrUnsupported or ErrValue (two
+// windows that contradict each other); those of the text carry line:column.
+func Compile(source string, o Options) (*plan.Plan, error) {
+	q, err := Parse(source, o)
 	if err != nil {
 		return nil, err
 	}
@@ -136,14 +143,17 @@ func Compile(source string, set, distinct bool) (*plan.Plan, error) {
 }
 
 // Parse reads a query text without planning it.
-func Parse(source string, set, distinct bool) (*query.Query, error) {
+func Parse(source string, o Options) (*query.Query, error) {
 	q, err := text.Parse(source)
-	if err != nil || !set && !distinct {
+	if err != nil || o == (Options{}) {
 		return q, err
 	}
 	with := *q
-	with.Set = q.Set || set
-	with.Distinct = q.Distinct || distinct
+	with.Set = q.Set || o.Set
+	with.Distinct = q.Distinct || o.Distinct
+	if err := with.SetWindow(o.Window); err != nil {
+		return nil, err
+	}
 	return &with, nil
 }
 

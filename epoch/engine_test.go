@@ -61,7 +61,7 @@ func edge(t *testing.T, e *Engine, op uint8, rel, x, y string) (Ticket, error) {
 
 func register(t *testing.T, e *Engine, name, text string) {
 	t.Helper()
-	p, err := catalog.Compile(text, false, false)
+	p, err := catalog.Compile(text, catalog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/triegs/triegs/epoch/record"
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/term"
+	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/query/plan"
 	"github.com/triegs/triegs/rootvec"
 	"github.com/triegs/triegs/views"
@@ -26,7 +27,7 @@ func (r resolver) Term(id uint64) term.Term { return r.e.dict.Term(id) }
 
 func (r resolver) TermID(t term.Term) uint64 { return r.consts[t] }
 
-func (r resolver) RelationNumber(name string) int {
+func (r resolver) RelationNumber(name string, _ query.Window) int {
 	i, _, _ := r.e.schema.Relation(name)
 	return i
 }
@@ -181,7 +182,7 @@ func (e *Engine) redoQuery(ctx context.Context, rec *record.Record) error {
 		return e.Drop(rec.Query.Name)
 	case rec.Kind == record.Register && rec.Query != nil:
 		var p *plan.Plan
-		p, err := catalog.Compile(rec.Query.Text, rec.Query.Set, rec.Query.Distinct)
+		p, err := catalog.Compile(rec.Query.Text, catalog.Options{Set: rec.Query.Set, Distinct: rec.Query.Distinct})
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/triegs/triegs/dict"
 	"github.com/triegs/triegs/internal/term"
+	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/query/plan"
 	"github.com/triegs/triegs/rootvec"
 	"github.com/triegs/triegs/trie"
@@ -25,7 +26,7 @@ func (r pinnedResolver) TermID(t term.Term) uint64 {
 	return id
 }
 
-func (r pinnedResolver) RelationNumber(name string) int { return r.number[name] }
+func (r pinnedResolver) RelationNumber(name string, _ query.Window) int { return r.number[name] }
 
 // Evaluate answers a plan on a pinned vector, in memory of its own beyond the
 // indexes that the epoch has. Errors: ErrArity, ErrOverflow, ctx's, and that of a

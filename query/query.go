@@ -44,7 +44,8 @@ type Query struct {
 	Distinct bool
 	// Set asks for set mode: a fact weighs 1 while it has a contribution.
 	Set bool
-	// Window says which contributions count.
+	// Window is the window of the whole query, that of every atom without one of
+	// its own.
 	Window Window
 }
 
@@ -53,6 +54,11 @@ type Atom struct {
 	Relation string
 	Args     []Arg
 	Pos      Pos
+	// Window says which contributions the atom sees: its own window, else that
+	// of the query.
+	Window Window
+	// Own says that the window is the atom's own, which may be the zero Window.
+	Own bool
 }
 
 // Arg is a variable, or a constant when Var is NoVar.

@@ -3,9 +3,12 @@ package query
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/triegs/triegs/internal/errs"
 )
 
 // Window says which contributions of its relations a query sees, at logical
@@ -89,6 +92,51 @@ var spanUnits = []struct {
 }{
 	{'W', false, 7 * 24 * int64(time.Hour)}, {'D', false, 24 * int64(time.Hour)},
 	{'H', true, int64(time.Hour)}, {'M', true, int64(time.Minute)}, {'S', true, int64(time.Second)},
+}
+
+// SetWindow gives every atom without a window of its own the window w, on a copy
+// of the atoms. The zero Window changes nothing; another one than that which the
+// text gives the whole query is ErrValue.
+func (q *Query) SetWindow(w Window) error {
+	switch {
+	case w.IsZero() || w == q.Window:
+		return nil
+	case !q.Window.IsZero():
+		return fmt.Errorf("%w: the text says %v, the option %v", errs.ErrValue, q.Window, w)
+	}
+	if err := w.Check(); err != nil {
+		return err
+	}
+	q.Window = w
+	q.Atoms = slices.Clone(q.Atoms)
+	for i := range q.Atoms {
+		if a := &q.Atoms[i]; !a.Own {
+			a.Window = w
+		}
+	}
+	return nil
+}
+
+// Check refuses a window that no text can say, with ErrValue.
+func (w Window) Check() error {
+	switch {
+	case w.Range < 0 || w.Slide < 0 || w.Last < 0:
+		return fmt.Errorf("%w: a window of a negative size", errs.ErrValue)
+	case w.Slide > 0 && w.Range == 0:
+		return fmt.Errorf("%w: a slide without a range", errs.ErrValue)
+	case w.Last > 0 && w.Range > 0:
+		return fmt.Errorf("%w: a window has a range of time or a number of contributions, not both", errs.ErrValue)
+	}
+	return nil
+}
+
+// From is the least event time that the window with this end shows; nothing
+// wraps.
+func (w Window) From(end int64) int64 {
+	if w.Range == 0 || w.Range == math.MaxInt64 || end < math.MinInt64+(w.Range-1) {
+		return math.MinInt64
+	}
+	return end - (w.Range - 1)
 }
 
 // ParseSpan reads a span of time: 10m, 1h30m, 1.5s, 250ms, 2d, 1w, or in ISO

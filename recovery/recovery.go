@@ -268,7 +268,7 @@ func baseOf(h *checkpoint.Header, r *Report) (*epoch.Base, error) {
 	}
 	b.Sources = rootvec.SourcesOf(sources)
 	for _, q := range h.Queries {
-		p, err := catalog.Compile(q.Text, q.Set, q.Distinct)
+		p, err := catalog.Compile(q.Text, catalog.Options{Set: q.Set, Distinct: q.Distinct})
 		if err != nil {
 			return nil, fmt.Errorf("%w: query %s: %w", errs.ErrCorrupt, q.Name, err)
 		}

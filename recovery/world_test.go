@@ -73,7 +73,7 @@ func changeQueries(ctx context.Context, e *epoch.Engine, name, text string, at i
 	if text == "" {
 		kind = record.Drop
 	} else {
-		p, err := catalog.Compile(text, false, false)
+		p, err := catalog.Compile(text, catalog.Options{})
 		if err != nil {
 			return epoch.Ticket{}, err
 		}

@@ -58,7 +58,7 @@ func (c *compiler) node(i int) error {
 // alias sets the relation of a node, its own or a derived one, and returns the
 // column in it of each variable.
 func (c *compiler) alias(n *node, a *plan.Alias) (map[query.Var]int, error) {
-	base := c.s.relations[c.r.RelationNumber(a.Relation)]
+	base := c.s.relations[c.r.RelationNumber(a.Relation, a.Window)]
 	if !slices.Contains(c.q.bases, base) {
 		c.q.bases = append(c.q.bases, base)
 	}

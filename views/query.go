@@ -66,8 +66,9 @@ type wake struct {
 // Resolver finds what a plan names.
 type Resolver interface {
 	Terms
-	// RelationNumber is the number of a base relation.
-	RelationNumber(name string) int
+	// RelationNumber is the number of the relation that holds what a window shows
+	// of a base relation.
+	RelationNumber(name string, w query.Window) int
 	// TermID is the id of a constant, 0 if no fact can have it.
 	TermID(t term.Term) uint64
 }

@@ -41,7 +41,7 @@ func (l *lab) TermID(t term.Term) uint64 {
 	return id
 }
 
-func (l *lab) RelationNumber(name string) int { return l.rels[name] }
+func (l *lab) RelationNumber(name string, _ query.Window) int { return l.rels[name] }
 
 func (l *lab) relation(name string, arity int) int {
 	n, ok := l.rels[name]

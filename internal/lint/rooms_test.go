@@ -18,7 +18,7 @@ var rooms = map[string][]string{
 	"checkpoint":       {"rootvec", "window", "dict", "catalog"},
 	"txn":              {"epoch", "window", "dict"},
 	"epoch":            {"views", "rootvec", "window", "dict", "catalog"},
-	"window":           {"trie", "mvcc"},
+	"window":           {"trie", "mvcc", "query"},
 	"catalog":          {"query", "query/plan", "query/text", "semiring"},
 	"rootvec":          {"trie", "mvcc"},
 	"views":            {"trie", "semiring", "query/plan"},

@@ -166,7 +166,7 @@ func firstCols(a *query.Atom) map[query.Var]int {
 
 // fold makes the alias of one atom.
 func fold(atom int, a *query.Atom, kept []bool) Alias {
-	al := Alias{Atom: atom, Relation: a.Relation, Arity: len(a.Args)}
+	al := Alias{Atom: atom, Relation: a.Relation, Arity: len(a.Args), Window: a.Window}
 	first := firstCols(a)
 	for col, arg := range a.Args {
 		switch {

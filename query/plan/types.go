@@ -54,6 +54,8 @@ type Alias struct {
 	Atom     int // index into Query.Atoms
 	Relation string
 	Arity    int
+	// Window says which contributions to the relation count.
+	Window query.Window
 	// Vars are the kept variables, each once, in the order of their first
 	// columns; Cols[i] is the first column of Vars[i].
 	Vars []query.Var
