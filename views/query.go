@@ -75,8 +75,9 @@ type Resolver interface {
 
 // Register compiles a plan into views, fills them from the facts that are
 // there, and maintains them from then on. It belongs to the version under
-// construction and must be its only change. check is called now and then.
-// On error (ErrOverflow, ErrBudget, that of check) the store is as before.
+// construction, behind its Apply if there is one. check is called now and then.
+// On error (ErrOverflow, ErrBudget, that of check) the store is as before that
+// version.
 //
 // Cost is that of sorting the facts of each relation for which a new order is
 // needed.

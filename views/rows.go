@@ -105,12 +105,13 @@ func (s *Store) reorder(x *Index, to []int) uint64 {
 	return s.build(out)
 }
 
-// Load fills a base relation that has no fact yet, and that no query uses: each
+// Load fills a relation that has no fact yet, and that no query uses: each
 // calls yield for every fact, in any order, with its multiplicity, and facts
 // says about how many there are. It belongs to the version under construction.
 // The cost is that of sorting the facts; memory beside the trie is twice
 // arity+1 words for each fact, until Loaded is called after the last one.
 func (s *Store) Load(relation int, facts int, each func(yield func(tuple []uint64, weight int64) bool)) {
+	s.begin()
 	r := s.relations[relation]
 	in := s.newRows(r.arity, facts)
 	s.loading = true

@@ -13,11 +13,12 @@ import (
 // writer; readers use the roots that were copied into a root vector.
 type Store struct {
 	arena     *trie.Arena
-	roots     []uint64 // by slot
-	free      []int    // slots not in use
-	before    []uint64 // roots at the start of the version, nil if nothing was written
-	saved     []uint64 // memory of before
-	relations []*Relation
+	roots     []uint64    // by slot
+	free      []int       // slots not in use
+	before    []uint64    // roots at the start of the version, nil if nothing was written
+	saved     []uint64    // memory of before
+	relations []*Relation // by number, nil where none has the number now
+	holes     []int       // numbers to use again
 	queries   []*Query
 	writes    uint64
 	budget    int64
@@ -92,20 +93,28 @@ func (s *Store) at(x *Index) (trie.Space, uint64) {
 	return s.arena.Space(), s.roots[x.slot]
 }
 
-// AddRelation adds a base relation and returns its number: 0, 1, 2, ...
+// AddRelation adds a relation without facts and returns its number: the next
+// one, or one that was given back.
 func (s *Store) AddRelation(arity int) int {
 	r := &Relation{arity: arity}
 	r.indexes = []*Index{{slot: s.takeSlot(), cols: ascending(arity)}}
+	if n := len(s.holes); n > 0 {
+		number := s.holes[n-1]
+		s.holes = s.holes[:n-1]
+		s.relations[number] = r
+		return number
+	}
 	s.relations = append(s.relations, r)
 	return len(s.relations) - 1
 }
 
-// RemoveRelations forgets the relations from number n on, which no query uses.
-func (s *Store) RemoveRelations(n int) {
-	for _, r := range s.relations[n:] {
-		s.dropIndexes(r)
-	}
-	s.relations = s.relations[:n]
+// RemoveRelation forgets a relation that no query uses, and gives its number
+// back. Where it has facts that belongs to the version under construction, and
+// cannot be taken back.
+func (s *Store) RemoveRelation(number int) {
+	s.dropIndexes(s.relations[number])
+	s.relations[number] = nil
+	s.holes = append(s.holes, number)
 }
 
 func ascending(n int) []int {
@@ -204,7 +213,7 @@ func (s *Store) Change(relation int, tuple []uint64, before, after int64) {
 func (s *Store) Apply() error {
 	s.begin()
 	for _, r := range s.relations {
-		if !r.touched {
+		if r == nil || !r.touched {
 			continue
 		}
 		s.applyIndexes(r)
@@ -236,7 +245,7 @@ func (s *Store) checkBudget() error {
 // settle forgets the changes of the version.
 func (s *Store) settle() {
 	for _, r := range s.relations {
-		if r.touched {
+		if r != nil && r.touched {
 			s.settleRelation(r)
 		}
 	}
@@ -343,8 +352,15 @@ func (s *Store) restore() {
 	s.arena.Abort()
 }
 
+// begin notes where Abort goes back to, before the first write of a version.
 func (s *Store) begin() {
+	if s.before != nil {
+		return
+	}
 	s.before = append(s.saved[:0], s.roots...)
+	if s.before == nil {
+		s.before = []uint64{}
+	}
 	s.saved = s.before
 }
 
