@@ -20,6 +20,9 @@ import (
 type Relation struct {
 	Name  string
 	Arity int
+	// Keep is for how long it keeps contributions that no query needs, in
+	// nanoseconds of logical time, if that was said; 0 if not.
+	Keep int64
 }
 
 // Query is a registered query.
@@ -82,6 +85,14 @@ func (c *Catalog) Clone() *Catalog {
 func (c *Catalog) AddRelation(r Relation) {
 	c.number[r.Name] = len(c.relations)
 	c.relations = append(c.relations, r)
+}
+
+// WithKeep is a catalog in which a relation has another retention, 0 for none of
+// its own. Cost is linear in the number of relations.
+func (c *Catalog) WithKeep(number int, span int64) *Catalog {
+	d := c.Clone()
+	d.relations[number].Keep = span
+	return d
 }
 
 // Query finds a registered query, or fails with ErrNoSuchQuery.
@@ -163,7 +174,7 @@ func (c *Catalog) CheckArities(p *plan.Plan) (missing []Relation, err error) {
 	for i := range p.Aliases {
 		a := &p.Aliases[i]
 		_, r, ok := c.Relation(a.Relation)
-		want := Relation{a.Relation, a.Arity}
+		want := Relation{Name: a.Relation, Arity: a.Arity}
 		pos := p.Query.Atoms[a.Atom].Pos
 		switch {
 		case !ok:

@@ -335,6 +335,9 @@ func (e *Engine) Words(n int) []uint64 {
 const (
 	OpInsert = iota
 	OpDelete
+	// The same of an event that waits until logical time reaches it.
+	OpWaitInsert
+	OpWaitDelete
 )
 
 // Events applies events in order to the live contributions and adds them to the
@@ -401,7 +404,10 @@ func (e *Engine) Skip(n uint64) { e.left.skipped += n }
 // Move sets the position of a source in the epoch under construction.
 func (e *Engine) Move(name string, s rootvec.Source) {
 	e.sources = e.sources.With(name, s)
-	e.rec.Sources = append(e.rec.Sources, record.Source{Name: name, Incarnation: s.Incarnation, Next: s.Next, Skipped: s.Skipped})
+	e.rec.Sources = append(e.rec.Sources, record.Source{
+		Name: name, Incarnation: s.Incarnation, Next: s.Next, Skipped: s.Skipped,
+		Watermark: s.Watermark, HasWatermark: s.HasWatermark,
+	})
 }
 
 // Ticket is an epoch on its way to publication.

@@ -156,7 +156,10 @@ func (e *Engine) redo(ctx context.Context, rec *record.Record) error {
 		return err
 	}
 	for _, s := range rec.Sources {
-		e.Move(s.Name, rootvec.Source{Incarnation: s.Incarnation, Next: s.Next, Skipped: s.Skipped})
+		e.Move(s.Name, rootvec.Source{
+			Incarnation: s.Incarnation, Next: s.Next, Skipped: s.Skipped,
+			Watermark: s.Watermark, HasWatermark: s.HasWatermark,
+		})
 	}
 	return e.redoQuery(ctx, rec)
 }

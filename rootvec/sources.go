@@ -10,6 +10,10 @@ type Source struct {
 	Incarnation string
 	Next        uint64 // the offset to send next
 	Skipped     uint64 // offsets passed by SkipTo so far
+	// Watermark is the time, in nanoseconds since 1970, up to which the source
+	// is done; it counts only with HasWatermark.
+	Watermark    int64
+	HasWatermark bool
 }
 
 // Sources are the positions of all sources. The value is immutable: With makes

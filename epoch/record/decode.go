@@ -29,7 +29,7 @@ func Decode(b []byte) (*Record, error) {
 	d.terms(r)
 	d.relations(r)
 	d.sources(r)
-	d.query(r)
+	d.extras(r)
 	d.events(r)
 	d.check(d.off == len(b), "bytes after the record")
 	if d.fault != "" {
@@ -150,28 +150,55 @@ func (d *decoder) relations(r *Record) {
 }
 
 func (d *decoder) sources(r *Record) {
-	n := d.count(4)
+	n := d.count(5)
 	if n == 0 {
 		return
 	}
 	r.Sources = make([]Source, 0, n)
 	for i := 0; i < n && d.fault == ""; i++ {
-		r.Sources = append(r.Sources, Source{
-			Name: d.text(), Incarnation: d.text(), Next: d.uvarint(), Skipped: d.uvarint(),
-		})
+		s := Source{Name: d.text(), Incarnation: d.text(), Next: d.uvarint(), Skipped: d.uvarint()}
+		flags := d.byte()
+		d.check(flags <= watermarkPresent, "unknown flags of a source")
+		if s.HasWatermark = flags != 0; s.HasWatermark {
+			s.Watermark = r.Time + d.varint()
+		}
+		r.Sources = append(r.Sources, s)
 	}
 }
 
-func (d *decoder) query(r *Record) {
+// extras reads what only some epochs have. Each thing that is there must differ
+// from what its absence means, so that there is one spelling.
+func (d *decoder) extras(r *Record) {
 	flags := d.byte()
-	if flags == 0 {
+	d.check(flags < extrasEnd && (flags&queryPresent != 0 || flags&(querySet|queryDistinct|queryWindow) == 0), "unknown flags")
+	if d.fault != "" {
 		return
 	}
-	d.check(flags&queryPresent != 0 && flags < queryEnd, "unknown flags of a query")
-	r.Query = &Query{
-		Set: flags&querySet != 0, Distinct: flags&queryDistinct != 0,
-		Name: d.text(), Text: d.text(),
+	if flags&queryPresent != 0 {
+		r.Query = &Query{
+			Set: flags&querySet != 0, Distinct: flags&queryDistinct != 0,
+			Name: d.text(), Text: d.text(),
+		}
 	}
+	if flags&queryWindow != 0 {
+		w := Window{Range: d.span(), Slide: d.span(), Last: d.span()}
+		d.check(w != (Window{}), "no window in the long form")
+		r.Query.Window = w
+	}
+	if flags&retainPresent != 0 {
+		r.Retain = &Retention{Relation: d.text(), Span: d.span()}
+	}
+	if flags&latenessPresent != 0 {
+		r.Lateness = d.span()
+		d.check(r.Lateness != 0, "no lateness in the long form")
+	}
+}
+
+// span reads a number that an int64 holds and that is not negative.
+func (d *decoder) span() int64 {
+	v := d.uvarint()
+	d.check(v <= math.MaxInt64, "number too large")
+	return int64(v)
 }
 
 func (d *decoder) events(r *Record) {

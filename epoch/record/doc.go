@@ -1,6 +1,8 @@
 // Package record owns the bytes of one epoch in the log: what the epoch
 // brought (terms, relations, events), where its sources stand after it, the
-// query it registered or dropped, and the digest of the facts after it.
+// query it registered or dropped, the retention it set, and the digest of the
+// facts after it. What expires in an epoch is not in its record: it follows from
+// the time of the epoch and the queries that are registered.
 //
 // It never interprets an event, never looks up a term, and holds nothing
 // between two records: each decodes on its own. The checksum around a record

@@ -24,13 +24,19 @@ const (
 	prefixMax = 64
 )
 
-// Flags of a query.
+// Flags of what only some epochs have. One byte tells that there is nothing.
 const (
 	queryPresent = 1 << iota
 	querySet
 	queryDistinct
-	queryEnd
+	queryWindow
+	retainPresent
+	latenessPresent
+	extrasEnd
 )
+
+// watermarkPresent is the only flag of a source.
+const watermarkPresent = 1
 
 // Append appends the stored form of r and returns the longer slice; a caller
 // that passes the last result cut to length 0 allocates nothing. Cost: linear
@@ -67,8 +73,13 @@ func (r *Record) Append(dst []byte) []byte {
 		dst = appendString(dst, s.Incarnation)
 		dst = binary.AppendUvarint(dst, s.Next)
 		dst = binary.AppendUvarint(dst, s.Skipped)
+		if s.HasWatermark {
+			dst = binary.AppendVarint(append(dst, watermarkPresent), s.Watermark-r.Time) // wraps; so does Decode
+		} else {
+			dst = append(dst, 0)
+		}
 	}
-	dst = appendQuery(dst, r.Query)
+	dst = appendExtras(dst, r)
 	return appendEvents(dst, r.Events, r.Time)
 }
 
@@ -78,21 +89,39 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// appendQuery appends a byte of flags and, where there is a query, its texts.
-func appendQuery(dst []byte, q *Query) []byte {
-	if q == nil {
-		return append(dst, 0)
+// appendExtras appends a byte of flags, then what they announce.
+func appendExtras(dst []byte, r *Record) []byte {
+	head := len(dst)
+	dst = append(dst, 0)
+	var flags byte
+	if q := r.Query; q != nil {
+		flags |= queryPresent
+		if q.Set {
+			flags |= querySet
+		}
+		if q.Distinct {
+			flags |= queryDistinct
+		}
+		dst = appendString(dst, q.Name)
+		dst = appendString(dst, q.Text)
+		if w := q.Window; w != (Window{}) {
+			flags |= queryWindow
+			for _, v := range [...]int64{w.Range, w.Slide, w.Last} {
+				dst = binary.AppendUvarint(dst, uint64(v))
+			}
+		}
 	}
-	flags := byte(queryPresent)
-	if q.Set {
-		flags |= querySet
+	if r.Retain != nil {
+		flags |= retainPresent
+		dst = appendString(dst, r.Retain.Relation)
+		dst = binary.AppendUvarint(dst, uint64(r.Retain.Span))
 	}
-	if q.Distinct {
-		flags |= queryDistinct
+	if r.Lateness != 0 {
+		flags |= latenessPresent
+		dst = binary.AppendUvarint(dst, uint64(r.Lateness))
 	}
-	dst = append(dst, flags)
-	dst = appendString(dst, q.Name)
-	return appendString(dst, q.Text)
+	dst[head] = flags
+	return dst
 }
 
 // appendEvents appends the number of events and of their words, then each

@@ -20,6 +20,10 @@ const (
 	Skip
 	// Reset began a new incarnation of a source.
 	Reset
+	// Advance moved logical time, and the watermarks of sources, without events.
+	Advance
+	// Retain changed how long a relation keeps its contributions.
+	Retain
 
 	kindEnd
 )
@@ -47,6 +51,12 @@ type Record struct {
 	Sources []Source
 	// Query is the query of a Register, or just the name for a Drop; else nil.
 	Query *Query
+	// Retain is what a Retain says; else nil.
+	Retain *Retention
+	// Lateness is the allowed lateness in nanoseconds that was in force, 0 where
+	// there was none. What waits or has been applied becomes final by it, so it
+	// is part of what the epoch did.
+	Lateness int64
 	// Digest is the content digest of all base relations after the epoch.
 	Digest [2]uint64
 }
@@ -72,15 +82,35 @@ type Event struct {
 }
 
 // Source is the position of a source: the next offset it must send, and how
-// many offsets it was told to pass without events.
+// many offsets it was told to pass without events. Watermark, in nanoseconds
+// since 1970, counts and is stored only with HasWatermark: the source has said
+// that it is done with all times up to it.
 type Source struct {
 	Name, Incarnation string
 	Next              uint64
 	Skipped           uint64
+	Watermark         int64
+	HasWatermark      bool
 }
 
-// Query is a registered query.
+// Query is a registered query. Text, Set, Distinct and Window are what was given
+// at its registration; the window is that of an option, not of the text.
 type Query struct {
 	Name, Text    string
 	Set, Distinct bool
+	Window        Window
+}
+
+// Window has the fields of query.Window, none of which is negative. The zero
+// Window is none.
+type Window struct {
+	Range, Slide, Last int64
+}
+
+// Retention says for how long a relation keeps its contributions beyond what
+// queries need, in nanoseconds of logical time. Span is not negative; 0 takes
+// back what was said before.
+type Retention struct {
+	Relation string
+	Span     int64
 }

@@ -39,14 +39,24 @@ func samples() []*Record {
 				{Op: 7, Relation: math.MaxUint32, Tuple: []uint64{1, 2, 3}, Time: math.MinInt64},
 				{Op: 255, Relation: math.MaxUint32, Tuple: []uint64{math.MaxUint64, 0, 1 << 63}, Time: math.MaxInt64},
 			},
-			Sources: []Source{{"kafka:0", "run-1", 151, 3}, {"", "", math.MaxUint64, 0}},
-			Digest:  [2]uint64{0x0123456789abcdef, math.MaxUint64},
+			Sources: []Source{{Name: "kafka:0", Incarnation: "run-1", Next: 151, Skipped: 3}, {Next: math.MaxUint64},
+				{Name: "low", Watermark: math.MinInt64, HasWatermark: true},
+				{Name: "zero", Next: 1, HasWatermark: true},
+				{Name: "high", Skipped: math.MaxUint64, Watermark: math.MaxInt64, HasWatermark: true}},
+			Lateness: 60_000_000_000,
+			Digest:   [2]uint64{0x0123456789abcdef, math.MaxUint64},
 		},
 		{Epoch: 8, Time: -1, Kind: Register, Query: &Query{Name: "q", Text: "q(x) :- r(x, y).", Set: true, Distinct: true}},
 		{Epoch: 9, Kind: Register, Query: &Query{Name: "q2", Text: "", Distinct: true}},
+		{Epoch: 9, Kind: Register, Query: &Query{Name: "q3", Text: "t", Window: Window{Range: 900_000_000_000, Slide: 1}}},
+		{Epoch: 9, Kind: Register, Query: &Query{Window: Window{Last: math.MaxInt64}}, Lateness: math.MaxInt64},
 		{Epoch: 10, Kind: Drop, Query: &Query{Name: "q"}},
-		{Epoch: 11, Kind: Skip, Sources: []Source{{"s", "i", 9, 0}}},
-		{Epoch: math.MaxUint64, Time: math.MaxInt64, Kind: Reset, Sources: []Source{{"s", "j", 0, 0}}},
+		{Epoch: 11, Kind: Skip, Sources: []Source{{Name: "s", Incarnation: "i", Next: 9}}},
+		{Epoch: math.MaxUint64, Time: math.MaxInt64, Kind: Reset, Sources: []Source{{Name: "s", Incarnation: "j"}}},
+		{Epoch: 12, Time: 5, Kind: Advance, Sources: []Source{{Name: "s", Incarnation: "i", Next: 9, Watermark: 5, HasWatermark: true}}, Lateness: 1},
+		{Epoch: 13, Kind: Retain, Retain: &Retention{Relation: "knows", Span: 86_400_000_000_000}},
+		{Epoch: 14, Kind: Retain, Retain: &Retention{Relation: "", Span: 0}},
+		{Epoch: 15, Kind: Retain, Query: &Query{}, Retain: &Retention{Span: math.MaxInt64}},
 	}
 }
 
@@ -74,7 +84,7 @@ func TestRoundTrip(t *testing.T) {
 
 // randomRecord draws a record; the shapes are the engine's, the values any.
 func randomRecord(rng *rand.Rand) *Record {
-	r := &Record{Epoch: rng.Uint64() >> rng.UintN(64), Time: int64(rng.Uint64()), Kind: 1 + Kind(rng.UintN(5)),
+	r := &Record{Epoch: rng.Uint64() >> rng.UintN(64), Time: int64(rng.Uint64()), Kind: 1 + Kind(rng.UintN(uint(kindEnd)-1)),
 		Digest: [2]uint64{rng.Uint64(), rng.Uint64()}}
 	if n := rng.IntN(4); n > 0 {
 		r.FirstTerm = rng.Uint64()
@@ -87,7 +97,17 @@ func randomRecord(rng *rand.Rand) *Record {
 		r.Relations = append(r.Relations, Relation{fmt.Sprint("r", rng.IntN(9)), rng.IntN(5)})
 	}
 	for range rng.IntN(3) {
-		r.Sources = append(r.Sources, Source{fmt.Sprint("s", rng.IntN(9)), "i", rng.Uint64(), rng.Uint64() % 3})
+		s := Source{Name: fmt.Sprint("s", rng.IntN(9)), Incarnation: "i", Next: rng.Uint64(), Skipped: rng.Uint64() % 3}
+		if s.HasWatermark = rng.IntN(2) == 0; s.HasWatermark {
+			s.Watermark = int64(rng.Uint64())
+		}
+		r.Sources = append(r.Sources, s)
+	}
+	if rng.IntN(4) == 0 {
+		size := func() int64 { return int64(rng.Uint64()>>1) >> rng.UintN(64) }
+		r.Query = &Query{Name: "q", Text: "t", Set: rng.IntN(2) == 0, Window: Window{size(), size(), size()}}
+		r.Retain = &Retention{Relation: "r", Span: size()}
+		r.Lateness = size()
 	}
 	for i := range rng.IntN(40) {
 		e := Event{Op: uint8(rng.UintN(9)), Relation: rng.Uint32N(3), Time: r.Time + rng.Int64N(3)}
@@ -191,11 +211,66 @@ func TestDecodeLongForms(t *testing.T) {
 	}
 }
 
+// TestDecodeExtras gives the decoder extras and sources that Append never
+// writes: a sound record behind them would decode.
+func TestDecodeExtras(t *testing.T) {
+	whole := (&Record{Kind: Batch}).Append(nil)
+	head := whole[:len(whole)-3] // sources, extras, events
+	for _, tc := range []struct{ name, tail string }{
+		{"flags of a query without one", "00 0200 00"},
+		{"window without a query", "00 08 01 00 00 00"},
+		{"no window written", "00 09 00 00 00 00 00 00"},
+		{"negative range", "00 09 00 00 ffffffffffffffffff01 00 00 00"},
+		{"negative last", "00 09 00 00 00 00 80808080808080808001 00"},
+		{"negative span", "00 10 00 80808080808080808001 00"},
+		{"retention without a span", "00 10 00"},
+		{"no lateness written", "00 20 00 00"},
+		{"negative lateness", "00 20 ffffffffffffffffff01 00"},
+		{"unknown flag", "00 40 00"},
+		{"unknown flag beside a query", "00 81 00 00 00"},
+		{"unknown flag of a source", "01 00 00 00 00 02 00 00"},
+		{"watermark in two bytes", "01 00 00 00 00 01 8000 00 00"},
+		{"no watermark behind its flag", "01 00 00 00 00 01"},
+	} {
+		tail, err := hex.DecodeString(strings.ReplaceAll(tc.tail, " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Decode(append(bytes.Clone(head), tail...)); !errors.Is(err, errs.ErrCorrupt) {
+			t.Errorf("%s: Decode = %+v, %v, want ErrCorrupt", tc.name, r, err)
+		}
+	}
+	// The nearest sound ones.
+	for _, tail := range []string{"00 09 00 00 01 00 00 00", "00 10 00 00 00", "00 20 01 00", "01 00 00 00 00 01 00 00 00"} {
+		b, err := hex.DecodeString(strings.ReplaceAll(tail, " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustDecode(t, append(bytes.Clone(head), b...))
+	}
+}
+
+// TestExtrasCost pins what a record pays for what it does not have, and for a
+// watermark near its time.
+func TestExtrasCost(t *testing.T) {
+	at := int64(1_700_000_000_000_000_000)
+	plain := &Record{Kind: Batch, Time: at, Sources: []Source{{Name: "s"}}}
+	base := len(plain.Append(nil))
+	plain.Sources[0].Watermark = 5 // does not count
+	if n := len(plain.Append(nil)); n != base {
+		t.Errorf("no watermark: %d bytes instead of %d", n, base)
+	}
+	plain.Sources[0].Watermark, plain.Sources[0].HasWatermark = at+1_000_000_000, true
+	if n := len(plain.Append(nil)) - base; n > 5 {
+		t.Errorf("a watermark a second from the time takes %d bytes", n)
+	}
+}
+
 // TestDecodeBounded counts what hostile sizes make Decode allocate.
 func TestDecodeBounded(t *testing.T) {
 	huge := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}
 	whole := (&Record{Kind: Batch}).Append(nil)
-	head := len(whole) - 5 // terms, relations, sources, query, events
+	head := len(whole) - 5 // terms, relations, sources, extras, events
 	var inputs [][]byte
 	for i := range 5 {
 		b := append(bytes.Clone(whole[:head+i]), huge...)
@@ -220,7 +295,7 @@ func TestDecodeBounded(t *testing.T) {
 func edges(n int) *Record {
 	rng := rand.New(rand.NewPCG(3, 4))
 	r := &Record{Epoch: 12345, Time: 1_700_000_000_000_000_000, Kind: Batch,
-		Sources: []Source{{"edges", "1", uint64(n), 0}}}
+		Sources: []Source{{Name: "edges", Incarnation: "1", Next: uint64(n)}}}
 	next := uint64(20_000)
 	for i := range n {
 		if rng.IntN(2) == 0 {
