@@ -15,6 +15,7 @@ type Arg struct {
 type Atom struct {
 	Relation string
 	Args     []Arg
+	Window   Window
 }
 
 // Filter decides on a valuation of all variables of a query.
@@ -60,10 +61,13 @@ func (a Answers) Total() *big.Int {
 	return sum
 }
 
-// Eval gives the answers of q over s. Its cost is that of nested loops over
-// the atoms in the order in which they stand.
+// Eval gives the answers of q over s at its logical time. Its cost is that of
+// nested loops over the atoms in the order in which they stand.
 func (q *Query) Eval(s *Store) Answers {
-	e := evaluation{q: q, facts: s.Facts(), val: map[string]string{}, out: Answers{}}
+	e := evaluation{q: q, facts: make([][]Weighted, len(q.Atoms)), val: map[string]string{}, out: Answers{}}
+	for i, a := range q.Atoms {
+		e.facts[i] = s.In(a.Relation, a.Window)
+	}
 	e.atom(0, big.NewInt(1))
 	return e.out
 }
@@ -71,7 +75,7 @@ func (q *Query) Eval(s *Store) Answers {
 // evaluation is one run of the nested loops.
 type evaluation struct {
 	q     *Query
-	facts map[string][]Weighted
+	facts [][]Weighted // that each atom sees
 	val   map[string]string
 	out   Answers
 }
@@ -83,7 +87,7 @@ func (e *evaluation) atom(i int, weight *big.Int) {
 		return
 	}
 	a := &e.q.Atoms[i]
-	for _, f := range e.facts[a.Relation] {
+	for _, f := range e.facts[i] {
 		bound, ok := e.match(a.Args, f.Tuple)
 		if ok {
 			w := big.NewInt(int64(f.Weight))

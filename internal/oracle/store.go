@@ -3,6 +3,7 @@ package oracle
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -30,37 +31,28 @@ type Event struct {
 type contribution struct {
 	relation string
 	tuple    []string
+	number   int64 // of the append to its relation, from 1; a refresh keeps it
 	time     int64
 	id       string
 	value    string
 }
 
-// Store holds the live contributions in the order in which they were appended.
-// The zero value is empty and ready.
+// Store holds the live contributions in the order in which they were appended,
+// and the logical time. The zero value is empty and ready; its logical time is
+// 1970 until the first Advance.
 type Store struct {
-	live  []contribution
-	arity map[string]int
+	live      []contribution
+	arity     map[string]int
+	appends   map[string]int64 // to each relation, those that are gone as well
+	now       int64
+	started   bool // now was set
+	retention map[string]Retention
 }
 
 // Weighted is a fact with the number of its live contributions.
 type Weighted struct {
 	Tuple  []string
 	Weight int
-}
-
-// Facts groups the live contributions by relation and tuple, in the order of
-// their first contribution.
-func (s *Store) Facts() map[string][]Weighted {
-	out := map[string][]Weighted{}
-	for _, c := range s.live {
-		i := slices.IndexFunc(out[c.relation], func(w Weighted) bool { return slices.Equal(w.Tuple, c.tuple) })
-		if i < 0 {
-			out[c.relation] = append(out[c.relation], Weighted{c.tuple, 1})
-			continue
-		}
-		out[c.relation][i].Weight++
-	}
-	return out
 }
 
 // Len is the number of live contributions.
@@ -78,11 +70,12 @@ func (s *Store) Live() []Event {
 
 // Clone is an independent copy.
 func (s *Store) Clone() *Store {
-	c := &Store{live: slices.Clone(s.live), arity: map[string]int{}}
-	for r, n := range s.arity {
-		c.arity[r] = n
+	c := *s
+	c.live, c.arity, c.appends = slices.Clone(s.live), maps.Clone(s.arity), maps.Clone(s.appends)
+	if c.arity == nil {
+		c.arity, c.appends = map[string]int{}, map[string]int64{}
 	}
-	return c
+	return &c
 }
 
 // Apply applies a batch in its order, whole or not at all. With ignoreMissing
@@ -114,17 +107,19 @@ func (s *Store) insert(e Event) error {
 		return fmt.Errorf("%w: %s", ErrArity, e.Relation)
 	}
 	s.arity[e.Relation] = len(e.Tuple)
-	fresh := contribution{e.Relation, e.Tuple, e.Time, e.ID, e.Value}
+	fresh := contribution{e.Relation, e.Tuple, s.appends[e.Relation] + 1, e.Time, e.ID, e.Value}
 	if e.ID != "" {
 		i := slices.IndexFunc(s.live, func(c contribution) bool { return c.id == e.ID })
 		if i >= 0 && !s.live[i].states(e) {
 			return fmt.Errorf("%w: %s", ErrValue, e.ID)
 		}
 		if i >= 0 {
+			fresh.number = s.live[i].number
 			s.live[i] = fresh
 			return nil
 		}
 	}
+	s.appends[e.Relation]++
 	s.live = append(s.live, fresh)
 	return nil
 }
