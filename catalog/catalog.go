@@ -31,6 +31,8 @@ type Query struct {
 	Text  string
 	Set   bool // set mode asked for by a query option
 	Dist  bool // distinct answers asked for by a query option
+	// Window is that of the query option; the plan has what the text says too.
+	Window query.Window
 	Epoch uint64
 	Plan  *plan.Plan
 }

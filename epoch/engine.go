@@ -243,7 +243,9 @@ func (e *Engine) rollback() {
 	e.moved = e.moved[:0]
 	if n := e.marks.relations; n < len(e.schema.Relations()) {
 		e.facts.RemoveRelations(uint32(n))
-		e.views.RemoveRelations(n)
+		for i := len(e.schema.Relations()) - 1; i >= n; i-- {
+			e.views.RemoveRelation(i)
+		}
 		e.tags, e.parts = e.tags[:n], e.parts[:n]
 	}
 	e.schema, e.sources = e.marks.schema, e.marks.sources
