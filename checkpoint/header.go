@@ -21,9 +21,6 @@ type Header struct {
 	LogIndex uint64 // Of the last log entry that is contained.
 	LastTerm uint64 // The highest term id ever given out, alive or not.
 
-	// Contributions is the number that the next contribution gets.
-	Contributions uint64
-
 	// Sequence numbers the checkpoints of a store from 1. Commit sets it.
 	Sequence uint64
 
@@ -36,6 +33,14 @@ type Header struct {
 
 	Digest [2]uint64 // Of all facts, as the log records it.
 	Flags  uint64    // Options that must be the same when it is loaded.
+
+	// Lateness is the allowed lateness that was in force, ns, 0 for none.
+	Lateness int64
+	// Waiting are the events that wait for their time, and those applied that
+	// are not final yet, as the store of contributions writes them. They may be
+	// megabytes, and every element of a chain has those of its epoch: a trailer
+	// is read whole.
+	Waiting []byte
 }
 
 // Relation is one relation with what loading it must give. Its id is its place.
@@ -44,20 +49,31 @@ type Relation struct {
 	Arity  int
 	Facts  int64
 	Digest [2]uint64
+	Next   uint64 // The number that the next contribution gets.
+	Keep   int64  // The retention that was set, ns, 0 for none.
 }
 
 // Query is one registered query.
 type Query struct {
 	Name, Text    string
 	Set, Distinct bool
+	Window        Window // Of the option at its registration, not of the text.
 	Epoch         uint64 // Of its registration.
 	Plan          uint64 // Fingerprint of the plan that was in use.
+}
+
+// Window has the fields of query.Window, none of which is negative. The zero
+// Window is none.
+type Window struct {
+	Range, Slide, Last int64
 }
 
 // Source is the position of one event source.
 type Source struct {
 	Name, Incarnation string
 	Next, Skipped     uint64
+	Watermark         int64 // ns; counts only with HasWatermark.
+	HasWatermark      bool
 }
 
 // AppendTo appends the encoding of h to dst.
@@ -66,7 +82,7 @@ func (h *Header) AppendTo(dst []byte) []byte {
 	dst = append(dst, headerVersion)
 	dst = binary.AppendUvarint(dst, h.Epoch)
 	dst = binary.AppendVarint(dst, h.Time)
-	for _, v := range []uint64{h.LogIndex, h.LastTerm, h.Contributions, h.Sequence, h.Flags} {
+	for _, v := range []uint64{h.LogIndex, h.LastTerm, h.Sequence, h.Flags} {
 		dst = binary.AppendUvarint(dst, v)
 	}
 	dst = append(dst, h.StoreID[:]...)
@@ -79,20 +95,12 @@ func (h *Header) AppendTo(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(r.Arity))
 		dst = binary.AppendUvarint(dst, uint64(r.Facts))
 		dst = appendDigest(dst, r.Digest)
+		dst = binary.AppendUvarint(dst, r.Next)
+		dst = binary.AppendUvarint(dst, uint64(r.Keep))
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(h.Queries)))
 	for i := range h.Queries {
-		q := &h.Queries[i]
-		var flags byte
-		if q.Set {
-			flags |= querySet
-		}
-		if q.Distinct {
-			flags |= queryDistinct
-		}
-		dst = append(appendText(appendText(dst, q.Name), q.Text), flags)
-		dst = binary.AppendUvarint(dst, q.Epoch)
-		dst = binary.LittleEndian.AppendUint64(dst, q.Plan)
+		dst = h.Queries[i].appendTo(dst)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(h.Sources)))
 	for i := range h.Sources {
@@ -100,15 +108,46 @@ func (h *Header) AppendTo(dst []byte) []byte {
 		dst = appendText(appendText(dst, s.Name), s.Incarnation)
 		dst = binary.AppendUvarint(dst, s.Next)
 		dst = binary.AppendUvarint(dst, s.Skipped)
+		if s.HasWatermark {
+			dst = binary.AppendVarint(append(dst, sourceWatermark), s.Watermark)
+		} else {
+			dst = append(dst, 0)
+		}
 	}
+	dst = binary.AppendUvarint(dst, uint64(h.Lateness))
+	dst = append(binary.AppendUvarint(dst, uint64(len(h.Waiting))), h.Waiting...)
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
 }
 
-// Flags of a query in an encoded header.
+// Flags of a query in an encoded header, and the one of a source.
 const (
 	querySet      = 1
 	queryDistinct = 2
+	queryWindow   = 4
+
+	sourceWatermark = 1
 )
+
+func (q *Query) appendTo(dst []byte) []byte {
+	var flags byte
+	if q.Set {
+		flags |= querySet
+	}
+	if q.Distinct {
+		flags |= queryDistinct
+	}
+	if q.Window != (Window{}) {
+		flags |= queryWindow
+	}
+	dst = append(appendText(appendText(dst, q.Name), q.Text), flags)
+	if flags&queryWindow != 0 {
+		for _, v := range [...]int64{q.Window.Range, q.Window.Slide, q.Window.Last} {
+			dst = binary.AppendUvarint(dst, uint64(v))
+		}
+	}
+	dst = binary.AppendUvarint(dst, q.Epoch)
+	return binary.LittleEndian.AppendUint64(dst, q.Plan)
+}
 
 // DecodeHeader reads what AppendTo wrote, all of p and nothing else. Another
 // version is errs.ErrFormat, anything else that is not such a header
@@ -125,7 +164,7 @@ func DecodeHeader(p []byte) (Header, error) {
 	d.byte()
 	h.Epoch = d.uvarint()
 	h.Time = d.varint()
-	for _, v := range []*uint64{&h.LogIndex, &h.LastTerm, &h.Contributions, &h.Sequence, &h.Flags} {
+	for _, v := range []*uint64{&h.LogIndex, &h.LastTerm, &h.Sequence, &h.Flags} {
 		*v = d.uvarint()
 	}
 	copy(h.StoreID[:], d.take(16))
@@ -134,6 +173,8 @@ func DecodeHeader(p []byte) (Header, error) {
 	h.Relations = many(d, (*decoder).relation)
 	h.Queries = many(d, (*decoder).query)
 	h.Sources = many(d, (*decoder).source)
+	h.Lateness = d.int63()
+	h.Waiting = append([]byte(nil), d.take(d.uvarint())...)
 	if err := d.end(); err != nil {
 		return Header{}, err
 	}
@@ -142,20 +183,37 @@ func DecodeHeader(p []byte) (Header, error) {
 
 func (d *decoder) relation() (r Relation) {
 	r.Name = d.text()
-	arity, facts := d.uvarint(), d.uvarint()
-	if arity > math.MaxInt32 || facts > math.MaxInt64 {
+	arity := d.uvarint()
+	if arity > math.MaxInt32 {
 		d.fail("number out of range")
 	}
-	r.Arity, r.Facts = int(arity), int64(facts)
+	r.Arity, r.Facts = int(arity), d.int63()
 	r.Digest = d.digest()
+	r.Next, r.Keep = d.uvarint(), d.int63()
 	return r
+}
+
+// int63 reads a number that an int64 holds and that is not negative.
+func (d *decoder) int63() int64 {
+	v := d.uvarint()
+	if v > math.MaxInt64 {
+		d.fail("number out of range")
+		return 0
+	}
+	return int64(v)
 }
 
 func (d *decoder) query() (q Query) {
 	q.Name, q.Text = d.text(), d.text()
 	flags := d.byte()
-	if flags&^(querySet|queryDistinct) != 0 {
+	if flags&^(querySet|queryDistinct|queryWindow) != 0 {
 		d.fail("unknown flag of a query")
+	}
+	if flags&queryWindow != 0 {
+		q.Window = Window{Range: d.int63(), Slide: d.int63(), Last: d.int63()}
+		if q.Window == (Window{}) {
+			d.fail("an absent window that is there")
+		}
 	}
 	q.Set, q.Distinct = flags&querySet != 0, flags&queryDistinct != 0
 	q.Epoch = d.uvarint()
@@ -166,5 +224,12 @@ func (d *decoder) query() (q Query) {
 func (d *decoder) source() (s Source) {
 	s.Name, s.Incarnation = d.text(), d.text()
 	s.Next, s.Skipped = d.uvarint(), d.uvarint()
+	flags := d.byte()
+	if flags > sourceWatermark {
+		d.fail("unknown flag of a source")
+	}
+	if s.HasWatermark = flags != 0; s.HasWatermark {
+		s.Watermark = d.varint()
+	}
 	return s
 }

@@ -80,7 +80,8 @@ func write(ctx context.Context, s *Store, m model, seed uint64, nfacts, chunk, n
 	h.StoreID = storeID
 	h.Epoch, h.LogIndex, h.Time = h.Epoch+10, h.LogIndex+11, int64(seed)-5
 	h.Sequence++
-	h.Relations = []Relation{{"knows", 2, int64(len(next.facts)), [2]uint64{seed, 1}}}
+	h.Relations = []Relation{{Name: "knows", Arity: 2, Facts: int64(len(next.facts)), Digest: [2]uint64{seed, 1}, Next: seed}}
+	h.Waiting = fmt.Appendf(nil, "what waits at %d", seed)
 	if err := w.Commit(ctx, *h); err != nil {
 		return m, err
 	}

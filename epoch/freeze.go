@@ -15,12 +15,12 @@ type Frozen struct {
 	Epoch    uint64
 	Time     int64
 	LastTerm uint64 // ids up to it may occur
-	Sequence uint64 // of the next contribution
 	Catalog  *catalog.Catalog
 	Sources  rootvec.Sources
 	Digest   rootvec.Digest
 	Parts    []rootvec.Digest // by relation; they add up to Digest
 	Facts    []int            // by relation, how many
+	Next     []uint64         // by relation, the number of the next contribution
 
 	// Terms are those that were held then.
 	Terms dict.View
@@ -45,7 +45,7 @@ func (e *Engine) Freeze(ctx context.Context, full bool) (*Frozen, error) {
 		return nil, err
 	}
 	f := &Frozen{
-		Epoch: e.last, Time: e.time, LastTerm: e.dict.Len(), Sequence: e.facts.Sequence(),
+		Epoch: e.last, Time: e.time, LastTerm: e.dict.Len(),
 		Catalog: e.schema.Catalog, Sources: e.sources, Digest: e.digest,
 		Parts:   append([]rootvec.Digest(nil), e.parts...),
 		Terms:   e.dict.View(),
@@ -53,6 +53,7 @@ func (e *Engine) Freeze(ctx context.Context, full bool) (*Frozen, error) {
 	}
 	for i := range e.schema.Relations() {
 		f.Facts = append(f.Facts, e.facts.Len(uint32(i)))
+		f.Next = append(f.Next, e.facts.Sequence())
 	}
 	return f, nil
 }

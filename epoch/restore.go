@@ -16,7 +16,6 @@ type Base struct {
 	Epoch     uint64
 	Time      int64
 	LastTerm  uint64
-	Sequence  uint64
 	Relations []BaseRelation
 	Queries   []*catalog.Query // with their plans, in any order
 	Sources   rootvec.Sources
@@ -35,6 +34,8 @@ type BaseRelation struct {
 	Arity  int
 	Facts  int
 	Digest rootvec.Digest
+	Next   uint64 // the number of the next contribution
+	Keep   int64  // as in the catalog
 }
 
 func (b *Base) phase(name string) {
@@ -98,7 +99,7 @@ func (e *Engine) restoreFacts(b *Base) error {
 	e.dict.SetLen(b.LastTerm)
 	c := catalog.Empty.Clone()
 	for _, r := range b.Relations {
-		rel := catalog.Relation{Name: r.Name, Arity: r.Arity}
+		rel := catalog.Relation{Name: r.Name, Arity: r.Arity, Keep: r.Keep}
 		if err := rel.Check(); err != nil {
 			return fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
 		}
@@ -114,7 +115,11 @@ func (e *Engine) restoreFacts(b *Base) error {
 	if err := b.Facts(to.Add); err != nil {
 		return err
 	}
-	if err := to.Finish(b.Sequence); err != nil {
+	var next uint64
+	for _, r := range b.Relations {
+		next = max(next, r.Next)
+	}
+	if err := to.Finish(next); err != nil {
 		return err
 	}
 	for i, r := range b.Relations {

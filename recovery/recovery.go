@@ -36,6 +36,7 @@ import (
 	"github.com/triegs/triegs/epoch/record"
 	"github.com/triegs/triegs/epoch/wal"
 	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/rootvec"
 )
 
@@ -255,27 +256,33 @@ func (s *Store) loadOne(ctx context.Context, info checkpoint.Info, r *Report) (c
 // plans its queries.
 func baseOf(h *checkpoint.Header, r *Report) (*epoch.Base, error) {
 	b := &epoch.Base{
-		Epoch: h.Epoch, Time: h.Time, LastTerm: h.LastTerm, Sequence: h.Contributions, Digest: h.Digest,
+		Epoch: h.Epoch, Time: h.Time, LastTerm: h.LastTerm, Digest: h.Digest,
 	}
 	for _, rel := range h.Relations {
 		b.Relations = append(b.Relations, epoch.BaseRelation{
-			Name: rel.Name, Arity: rel.Arity, Facts: int(rel.Facts), Digest: rel.Digest,
+			Name: rel.Name, Arity: rel.Arity, Facts: int(rel.Facts), Digest: rel.Digest, Next: rel.Next, Keep: rel.Keep,
 		})
 	}
 	sources := make(map[string]rootvec.Source, len(h.Sources))
 	for _, src := range h.Sources {
-		sources[src.Name] = rootvec.Source{Incarnation: src.Incarnation, Next: src.Next, Skipped: src.Skipped}
+		sources[src.Name] = rootvec.Source{
+			Incarnation: src.Incarnation, Next: src.Next, Skipped: src.Skipped,
+			Watermark: src.Watermark, HasWatermark: src.HasWatermark,
+		}
 	}
 	b.Sources = rootvec.SourcesOf(sources)
 	for _, q := range h.Queries {
-		p, err := catalog.Compile(q.Text, catalog.Options{Set: q.Set, Distinct: q.Distinct})
+		w := query.Window(q.Window)
+		p, err := catalog.Compile(q.Text, catalog.Options{Set: q.Set, Distinct: q.Distinct, Window: w})
 		if err != nil {
 			return nil, fmt.Errorf("%w: query %s: %w", errs.ErrCorrupt, q.Name, err)
 		}
 		if p.Fingerprint() != q.Plan {
 			r.Replanned = append(r.Replanned, q.Name)
 		}
-		b.Queries = append(b.Queries, &catalog.Query{Name: q.Name, Text: q.Text, Set: q.Set, Dist: q.Distinct, Epoch: q.Epoch, Plan: p})
+		b.Queries = append(b.Queries, &catalog.Query{
+			Name: q.Name, Text: q.Text, Set: q.Set, Dist: q.Distinct, Window: w, Epoch: q.Epoch, Plan: p,
+		})
 	}
 	return b, nil
 }

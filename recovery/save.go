@@ -202,22 +202,24 @@ func (s *Store) write(ctx context.Context, w *checkpoint.Writer, f *epoch.Frozen
 // header is what a checkpoint says of a frozen state.
 func (s *Store) header(f *epoch.Frozen) checkpoint.Header {
 	h := checkpoint.Header{
-		Epoch: f.Epoch, Time: f.Time, LogIndex: f.Epoch, LastTerm: f.LastTerm, Contributions: f.Sequence,
+		Epoch: f.Epoch, Time: f.Time, LogIndex: f.Epoch, LastTerm: f.LastTerm,
 		StoreID: s.id.Log, Timeline: s.id.Timeline, Digest: f.Digest,
 	}
 	for i, r := range f.Catalog.Relations() {
 		h.Relations = append(h.Relations, checkpoint.Relation{
-			Name: r.Name, Arity: r.Arity, Facts: int64(f.Facts[i]), Digest: f.Parts[i],
+			Name: r.Name, Arity: r.Arity, Facts: int64(f.Facts[i]), Digest: f.Parts[i], Next: f.Next[i], Keep: r.Keep,
 		})
 	}
 	for _, q := range f.Catalog.Queries() {
 		h.Queries = append(h.Queries, checkpoint.Query{
-			Name: q.Name, Text: q.Text, Set: q.Set, Distinct: q.Dist, Epoch: q.Epoch, Plan: q.Plan.Fingerprint(),
+			Name: q.Name, Text: q.Text, Set: q.Set, Distinct: q.Dist, Window: checkpoint.Window(q.Window),
+			Epoch: q.Epoch, Plan: q.Plan.Fingerprint(),
 		})
 	}
 	for name, src := range f.Sources.All() {
 		h.Sources = append(h.Sources, checkpoint.Source{
 			Name: name, Incarnation: src.Incarnation, Next: src.Next, Skipped: src.Skipped,
+			Watermark: src.Watermark, HasWatermark: src.HasWatermark,
 		})
 	}
 	return h
