@@ -15,8 +15,8 @@ import (
 // back to a query of the same form: rule text, or SPARQL text where the query
 // holds conditions or tables that the rule form cannot say. Rule text needs a
 // name in its head; a query without one is called q (q_ and so on when q is a
-// relation of its body). SPARQL has no word for set mode, which stands there in
-// a comment.
+// relation of its body). SPARQL has no word for set mode nor for the window of
+// one pattern, which stand there in comments.
 func (q *Query) Canonical() string {
 	w := &canonicalWriter{q: q, numbers: make([]int, len(q.Vars))}
 	if q.ruleCanSay() {
@@ -90,6 +90,9 @@ func (w *canonicalWriter) rule() {
 		w.sb.WriteString(term.IRI(a.Relation).String() + "(")
 		w.list(len(a.Args), ", ", func(i int) { w.arg(a.Args[i]) })
 		w.sb.WriteString(")")
+		if w.q.ownWindow(&a) {
+			w.sb.WriteString(a.Window.suffix())
+		}
 	})
 	for i := range w.q.Filters {
 		w.sb.WriteString(", ")
@@ -150,10 +153,21 @@ func (w *canonicalWriter) sparql() {
 		}
 		w.sb.WriteString(" }")
 	}
-	w.sb.WriteString(" }")
+	w.sb.WriteString(" }" + w.q.Window.sparql())
 	if w.q.Set {
 		w.sb.WriteString(" # set")
 	}
+	for i, a := range w.q.Atoms {
+		if w.q.ownWindow(&a) {
+			fmt.Fprintf(&w.sb, " # %d%s", i, a.Window.suffix())
+		}
+	}
+}
+
+// ownWindow tells whether the window of an atom has to be said apart: not where
+// it is that of the query anyway, but where an option could still change it.
+func (q *Query) ownWindow(a *Atom) bool {
+	return a.Window != q.Window || a.Own && q.Window.IsZero()
 }
 
 func (w *canonicalWriter) expr(e *Expr) {

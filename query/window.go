@@ -1,8 +1,10 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,6 +73,28 @@ func (w Window) String() string {
 	return "window " + FormatSpan(w.Range) + " slide " + FormatSpan(w.Slide)
 }
 
+// suffix writes the window of one atom as rule text has it.
+func (w Window) suffix() string {
+	if w.IsZero() {
+		return "[all]"
+	}
+	return "[" + strings.TrimPrefix(w.String(), "window ") + "]"
+}
+
+// sparql writes the window as SPARQL text has it behind the group, with a blank
+// before it.
+func (w Window) sparql() string {
+	switch {
+	case w.Last > 0:
+		return fmt.Sprintf(" WINDOW [LAST %d]", w.Last)
+	case w.Range == 0:
+		return ""
+	case w.Slide == 0:
+		return " WINDOW [RANGE " + FormatSpan(w.Range) + "]"
+	}
+	return " WINDOW [RANGE " + FormatSpan(w.Range) + " STEP " + FormatSpan(w.Slide) + "]"
+}
+
 // FormatSpan writes a span of time so that ParseSpan reads it back.
 func FormatSpan(ns int64) string {
 	s := time.Duration(ns).String()
@@ -81,17 +105,6 @@ func FormatSpan(ns int64) string {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
-}
-
-// spanUnits are the units of a span in the order in which ISO 8601 has them.
-// Months and years are not among them: they are not a length of time.
-var spanUnits = []struct {
-	letter byte
-	late   bool // stands behind the T
-	ns     int64
-}{
-	{'W', false, 7 * 24 * int64(time.Hour)}, {'D', false, 24 * int64(time.Hour)},
-	{'H', true, int64(time.Hour)}, {'M', true, int64(time.Minute)}, {'S', true, int64(time.Second)},
 }
 
 // SetWindow gives every atom without a window of its own the window w, on a copy
@@ -109,12 +122,18 @@ func (q *Query) SetWindow(w Window) error {
 	}
 	q.Window = w
 	q.Atoms = slices.Clone(q.Atoms)
+	q.ShareWindow()
+	return nil
+}
+
+// ShareWindow gives every atom without a window of its own that of the query. It
+// is for parsers, who learn of the query's window behind the atoms.
+func (q *Query) ShareWindow() {
 	for i := range q.Atoms {
 		if a := &q.Atoms[i]; !a.Own {
-			a.Window = w
+			a.Window = q.Window
 		}
 	}
-	return nil
 }
 
 // Check refuses a window that no text can say, with ErrValue.
@@ -139,104 +158,143 @@ func (w Window) From(end int64) int64 {
 	return end - (w.Range - 1)
 }
 
+// spanUnit is a unit of time as the plain form and as ISO 8601 call it.
+type spanUnit struct {
+	names []string
+	iso   byte // 0 = ISO 8601 has none
+	late  bool // stands behind the T
+	ns    int64
+}
+
+// spanUnits stand in the order in which a span has to name them. Months and
+// years are not among them: they are no length of time.
+var spanUnits = []spanUnit{
+	{[]string{"w"}, 'W', false, 7 * 24 * int64(time.Hour)},
+	{[]string{"d"}, 'D', false, 24 * int64(time.Hour)},
+	{[]string{"h"}, 'H', true, int64(time.Hour)},
+	{[]string{"m"}, 'M', true, int64(time.Minute)},
+	{[]string{"s"}, 'S', true, int64(time.Second)},
+	{[]string{"ms"}, 0, true, int64(time.Millisecond)},
+	// The micro sign and the Greek letter, which look the same.
+	{[]string{"us", "\u00b5s", "\u03bcs"}, 0, true, int64(time.Microsecond)},
+	{[]string{"ns"}, 0, true, 1},
+}
+
 // ParseSpan reads a span of time: 10m, 1h30m, 1.5s, 250ms, 2d, 1w, or in ISO
-// 8601 PT10M, P1DT12H. A day is 24 hours. What is not such a text, not
-// positive, or more than int64 nanoseconds is refused, with the reason.
+// 8601 PT10M, P1DT12H. A day is 24 hours. Units come from the greatest to the
+// least, each once. Refused, with the reason, is what is no such text, is not
+// positive, is no whole number of nanoseconds, or is more of them than int64
+// holds.
 func ParseSpan(text string) (ns int64, err error) {
-	if strings.HasPrefix(text, "P") || strings.HasPrefix(text, "p") {
-		ns, err = parseISO(strings.ToUpper(text[1:]))
+	if text != "" && text[0]|0x20 == 'p' {
+		ns, err = parseISO(text[1:])
 	} else {
 		ns, err = parsePlain(text)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%s is not a span of time such as 10m, 1h30m or PT10M: %w", Quote(text), err)
 	}
-	if ns <= 0 {
+	if ns == 0 {
 		return 0, fmt.Errorf("the span %s is not positive", Quote(text))
 	}
 	return ns, nil
 }
 
-// parsePlain reads numbers with units, weeks and days before what Go knows.
-func parsePlain(text string) (ns int64, err error) {
-	rest := text
-	for _, u := range spanUnits[:2] {
-		i := strings.IndexByte(rest, u.letter|0x20)
-		if i < 0 {
-			continue
+// parsePlain reads numbers, each with the name of its unit.
+func parsePlain(rest string) (ns int64, err error) {
+	units := spanUnits
+	for more := true; more; more = rest != "" {
+		number, behind := cutNumber(rest)
+		n := strings.IndexAny(behind, ".0123456789")
+		if n < 0 {
+			n = len(behind)
 		}
-		if ns, err = addSpan(ns, rest[:i], u.ns); err != nil {
+		i := slices.IndexFunc(units, func(u spanUnit) bool { return slices.Contains(u.names, behind[:n]) })
+		if i < 0 {
+			return 0, fmt.Errorf("%s is no number with a unit of time in its place", Quote(rest))
+		}
+		if ns, err = addSpan(ns, number, units[i].ns); err != nil {
 			return 0, err
 		}
-		rest = rest[i+1:]
+		units, rest = units[i+1:], behind[n:]
 	}
-	if rest == "" && text != "" {
-		return ns, nil
-	}
-	d, err := time.ParseDuration(rest)
-	if err != nil {
-		return 0, fmt.Errorf("%s is not a number with a unit", Quote(rest))
-	}
-	if sum := ns + int64(d); d < 0 || sum >= ns {
-		return sum, nil
-	}
-	return 0, errSpan
+	return ns, nil
 }
-
-var errSpan = fmt.Errorf("it is longer than int64 nanoseconds, 292 years")
 
 // parseISO reads what follows the P.
 func parseISO(rest string) (ns int64, err error) {
-	late, any := false, false
-	for _, u := range spanUnits {
-		if u.late && !late && strings.HasPrefix(rest, "T") {
-			rest, late = rest[1:], true
+	units, late := spanUnits, false
+	for more := true; more; more = rest != "" {
+		if !late && rest != "" && rest[0]|0x20 == 't' {
+			late, rest = true, rest[1:]
 		}
-		if u.late && !late {
-			continue
+		number, behind := cutNumber(rest)
+		i := slices.IndexFunc(units, func(u spanUnit) bool {
+			return u.late == late && u.iso != 0 && behind != "" && u.iso == behind[0]&^0x20
+		})
+		if i < 0 {
+			return 0, fmt.Errorf("%s is no number with a unit of time in its place", Quote(rest))
 		}
-		i := strings.IndexByte(rest, u.letter)
-		if t := strings.IndexByte(rest, 'T'); i < 0 || t >= 0 && t < i {
-			continue
-		}
-		if ns, err = addSpan(ns, rest[:i], u.ns); err != nil {
+		if ns, err = addSpan(ns, number, units[i].ns); err != nil {
 			return 0, err
 		}
-		rest, any = rest[i+1:], true
-	}
-	if rest != "" || !any {
-		return 0, fmt.Errorf("%s is left of it", Quote(rest))
+		units, rest = units[i+1:], behind[1:]
 	}
 	return ns, nil
+}
+
+// cutNumber cuts the digits and points off the front.
+func cutNumber(s string) (number, rest string) {
+	rest = strings.TrimLeft(s, ".0123456789")
+	return s[:len(s)-len(rest)], rest
 }
 
 // addSpan adds a number of units, which may have a fraction, to a span.
 func addSpan(ns int64, number string, unit int64) (int64, error) {
-	whole, fraction, _ := strings.Cut(number, ".")
-	n, err := strconv.ParseUint(whole, 10, 63)
-	if err != nil {
+	whole, fraction, pointed := strings.Cut(number, ".")
+	if whole == "" || pointed && fraction == "" || strings.Contains(fraction, ".") {
 		return 0, fmt.Errorf("%s is not a number", Quote(number))
 	}
-	if n > uint64(math.MaxInt64-ns)/uint64(unit) {
-		return 0, errSpan
+	n, err := strconv.ParseUint(whole, 10, 63)
+	if err != nil || n > uint64(math.MaxInt64-ns)/uint64(unit) {
+		return 0, errLongSpan
 	}
 	ns += int64(n) * unit
-	if fraction == "" {
-		if strings.Contains(number, ".") {
-			return 0, fmt.Errorf("%s is not a number", Quote(number))
-		}
-		return ns, nil
+	part, err := fractionOf(fraction, uint64(unit))
+	if err != nil {
+		return 0, err
 	}
-	part := unit
-	for _, c := range fraction {
-		if c < '0' || c > '9' {
-			return 0, fmt.Errorf("%s is not a number", Quote(number))
-		}
-		part /= 10
-		if int64(c-'0') > 0 && part*int64(c-'0') > math.MaxInt64-ns {
-			return 0, errSpan
-		}
-		ns += int64(c-'0') * part
+	if part > uint64(math.MaxInt64-ns) {
+		return 0, errLongSpan
 	}
-	return ns, nil
+	return ns + int64(part), nil
+}
+
+var (
+	errLongSpan = errors.New("it is longer than int64 nanoseconds, 292 years")
+	errFineSpan = errors.New("it is no whole number of nanoseconds")
+)
+
+// fractionOf takes the digits behind a point of a unit, exactly.
+func fractionOf(digits string, unit uint64) (uint64, error) {
+	digits = strings.TrimRight(digits, "0")
+	if digits == "" {
+		return 0, nil
+	}
+	// No unit has more factors 2 than a week, which has 16, nor as many 5: with
+	// more digits behind the point, the last one not 0, nothing is whole.
+	if len(digits) > 16 {
+		return 0, errFineSpan
+	}
+	n, power := uint64(0), uint64(1)
+	for _, c := range digits {
+		n, power = n*10+uint64(c-'0'), power*10
+	}
+	// n < power, so the quotient is less than the unit.
+	hi, lo := bits.Mul64(n, unit)
+	part, rest := bits.Div64(hi, lo, power)
+	if rest != 0 {
+		return 0, errFineSpan
+	}
+	return part, nil
 }

@@ -2,19 +2,22 @@
 //
 //	rule     = head ":-" item { "," item } { option } [ "." ]
 //	head     = name "(" [ variable { "," variable } ] ")"
-//	item     = relation "(" argument { "," argument } ")"
+//	item     = relation "(" argument { "," argument } ")" [ "[" window "]" ]
 //	         | argument ( "=" | "!=" | "<" | "<=" | ">" | ">=" ) argument
 //	relation = name | "<" iri ">"
 //	argument = variable | "_" | constant
 //	option   = "distinct" | "set" | "semiring" name
 //	         | "window" span [ "slide" span ] | "last" number
+//	window   = span [ "slide" span ] | "last" number | "all"
 //
 // Names are letters, digits and underscores and do not begin with a digit; in
 // argument position they are variables. Constants are numbers, true, false and
 // the terms of N-Triples: "text" with its escapes, "text"@en, "text"^^<type>,
 // <iri> and _:label. A number with a point or an exponent is a float; an integer
 // that int64 cannot hold is an xsd:integer literal. Each _ is a variable of its
-// own. Comments begin with % or # and end with their line.
+// own. A span of time is written as 10m, 1h30m, 1.5s or PT10M (query.ParseSpan).
+// The option is the window of all atoms but those that have one in brackets of
+// their own, where all means none. Comments begin with % or # and end with their line.
 //
 // The parser is written by hand, as recursive descent without any recursion:
 // what is refused is named with its place, which a grammar library cannot do
@@ -54,6 +57,7 @@ func Parse(text string) (*query.Query, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	p.q.ShareWindow()
 	return p.q, nil
 }
 
@@ -217,10 +221,25 @@ func (p *parser) atom(relation string, pos query.Pos) error {
 			return p.unexpected(`"," or ")"`)
 		}
 	}
+	if err := p.annotation(); err != nil {
+		return err
+	}
+	if p.accept("[") {
+		if err := p.ownWindow(&a); err != nil {
+			return err
+		}
+		if err := p.annotation(); err != nil {
+			return err
+		}
+	}
+	p.q.Atoms = append(p.q.Atoms, a)
+	return nil
+}
+
+func (p *parser) annotation() error {
 	if p.at("@") {
 		return p.Pos().Unsupported("annotated atom (@)")
 	}
-	p.q.Atoms = append(p.q.Atoms, a)
 	return nil
 }
 
@@ -389,6 +408,10 @@ func (p *parser) options() error {
 	for {
 		pos, start := p.Pos(), p.Cursor
 		word := p.name()
+		if given[word] {
+			return pos.Syntax("option %s is given twice", word)
+		}
+		given[word] = true
 		switch word {
 		case "distinct":
 			p.q.Distinct = true
@@ -401,62 +424,95 @@ func (p *parser) options() error {
 			}
 			counting = !boolean
 			p.q.Distinct = p.q.Distinct || boolean
-		case "window", "slide", "last":
-			if err := p.window(pos, word); err != nil {
+		case "window", "last":
+			if !p.q.Window.IsZero() {
+				return pos.Syntax("a query has a window of time or of a number of contributions, not both")
+			}
+			if err := p.window(&p.q.Window, word == "last"); err != nil {
 				return err
 			}
+		case "slide":
+			return pos.Syntax("slide stands behind the span of a window")
 		default:
 			p.Cursor = start
 			return nil
 		}
-		if given[word] {
-			return pos.Syntax("option %s is given twice", word)
-		}
-		given[word] = true
 		if counting && given["distinct"] {
 			return pos.Syntax("semiring count contradicts distinct")
 		}
 	}
 }
 
-// window reads what follows window, slide or last.
-func (p *parser) window(pos query.Pos, word string) error {
-	w := &p.q.Window
-	at := p.Pos()
-	text := p.token()
-	switch {
-	case text == "":
-		return p.unexpected("a span of time")
-	case word == "last":
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n <= 0 {
-			return at.Syntax("last wants a positive number, not %s", query.Quote(text))
+// ownWindow reads the window of one atom, behind its opening bracket.
+func (p *parser) ownWindow(a *query.Atom) error {
+	a.Own = true
+	start := p.Cursor
+	switch p.name() {
+	case "all":
+	case "last":
+		if err := p.window(&a.Window, true); err != nil {
+			return err
 		}
-		w.Last = n
 	default:
-		ns, err := query.ParseSpan(text)
-		if err != nil {
-			return at.Syntax("%s: %v", word, err)
-		}
-		if word == "slide" {
-			w.Slide = ns
-		} else {
-			w.Range = ns
+		p.Cursor = start
+		if err := p.window(&a.Window, false); err != nil {
+			return err
 		}
 	}
-	if w.Slide > 0 && w.Range == 0 {
-		return pos.Syntax("slide stands behind a window")
-	}
-	if w.Last > 0 && w.Range > 0 {
-		return pos.Syntax("a query has a window of time or of a number of contributions, not both")
+	if !p.accept("]") {
+		return p.unexpected(`"]" after the window of an atom`)
 	}
 	return nil
 }
 
-// token reads up to the next blank, comment, or final point.
+// window reads a number of contributions, or a span of time and a slide.
+func (p *parser) window(w *query.Window, last bool) (err error) {
+	if last {
+		w.Last, err = p.positive()
+		return err
+	}
+	if w.Range, err = p.span("window"); err != nil {
+		return err
+	}
+	start := p.Cursor
+	if p.name() != "slide" {
+		p.Cursor = start
+		return nil
+	}
+	w.Slide, err = p.span("slide")
+	return err
+}
+
+func (p *parser) positive() (int64, error) {
+	pos := p.Pos()
+	text := p.token()
+	if text == "" {
+		return 0, p.unexpected("a number of contributions")
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || n == 0 {
+		return 0, pos.Syntax("last wants a positive number, not %s", query.Quote(text))
+	}
+	return int64(n), nil
+}
+
+func (p *parser) span(of string) (int64, error) {
+	pos := p.Pos()
+	text := p.token()
+	if text == "" {
+		return 0, p.unexpected("a span of time")
+	}
+	ns, err := query.ParseSpan(text)
+	if err != nil {
+		return 0, pos.Syntax("%s: %v", of, err)
+	}
+	return ns, nil
+}
+
+// token reads up to the next blank, comment, comma, bracket, or final point.
 func (p *parser) token() string {
 	s := p.Rest()
-	if n := strings.IndexAny(s, " \t\r\n"+comments); n >= 0 {
+	if n := strings.IndexAny(s, " \t\r\n,[]()"+comments); n >= 0 {
 		s = s[:n]
 	}
 	s = strings.TrimSuffix(s, ".")

@@ -3,6 +3,7 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -38,6 +39,19 @@ func TestCanonicalForm(t *testing.T) {
 		{"option words as variables", "q(set) :- r(set, last), last < set", "q(v0) :- <r>(v0, v1), v1 < v0."},
 		{"letters of any script", "réponse(é) :- été(é, _x)", "réponse(v0) :- <été>(v0, v1)."},
 		{"byte order mark", "\ufeffq(x) :- r(x)", "q(v0) :- <r>(v0)."},
+		{"window", "q(x) :- r(x) window 600s", "q(v0) :- <r>(v0) window 10m."},
+		{"window with a slide", "q(x) :- r(x)\n window PT1H30M slide 0.5m % c", "q(v0) :- <r>(v0) window 1h30m slide 30s."},
+		{"slide greater than the window", "q(x) :- r(x) window 1s slide 1d.", "q(v0) :- <r>(v0) window 1s slide 24h."},
+		{"count window", "q(x) :- r(x), x > 3 last 005.", "q(v0) :- <r>(v0), v0 > 3 last 5."},
+		{"window among options", "q(x) :- r(x) set window 1w distinct .", "q(v0) :- <r>(v0) distinct set window 168h."},
+		{"the longest window", "q(x) :- r(x) window 9223372036854775807ns", "q(v0) :- <r>(v0) window 2562047h47m16.854775807s."},
+		{"windows of atoms",
+			"q(x) :- r(x)[10m], s(x) [ 1d slide PT1H ], t(x)[last 7], u(x)[all], r(x) window 1m.",
+			"q(v0) :- <r>(v0)[10m], <s>(v0)[24h slide 1h], <t>(v0)[last 7], <u>(v0)[all], <r>(v0) window 1m."},
+		{"windows of atoms, none of the query", "q(x) :- r(x)[last% c\n3], s(x), t(x)[all].", "q(v0) :- <r>(v0)[last 3], <s>(v0), <t>(v0)[all]."},
+		{"own window as that of the query", "q(x) :- r(x)[10m], s(x)[10m slide 1s] window 10m", "q(v0) :- <r>(v0), <s>(v0)[10m slide 1s] window 10m."},
+		{"window words as names", "window(last, slide) :- all(last, slide)[all], last(slide) last 2",
+			"window(v0, v1) :- <all>(v0, v1)[all], <last>(v1) last 2."},
 	} {
 		q, err := Parse(c.text)
 		if err != nil {
@@ -96,6 +110,46 @@ func TestErrors(t *testing.T) {
 		{"q(x) :- r(x) semiring count distinct", "1:29", errs.ErrSyntax, "contradicts"},
 		{"q(x) :- r(x) semiring", "1:22", errs.ErrSyntax, "name of a semiring"},
 		{"q(x) :- r(x), é\xff", "1:16", errs.ErrSyntax, "not UTF-8"},
+		{"q(x) :- r(x) window", "1:20", errs.ErrSyntax, "text ends where a span of time"},
+		{"q(x) :- r(x) window .", "1:21", errs.ErrSyntax, "a span of time should come"},
+		{"q(x) :- r(x)\n window 10", "2:9", errs.ErrSyntax, `window: "10" is not a span of time`},
+		{"q(x) :- r(x) window 0m", "1:21", errs.ErrSyntax, `the span "0m" is not positive`},
+		{"q(x) :- r(x) window -5m", "1:21", errs.ErrSyntax, "not a span of time"},
+		{"q(x) :- r(x) window PT0S", "1:21", errs.ErrSyntax, "not positive"},
+		{"q(x) :- r(x) window 106752d", "1:21", errs.ErrSyntax, "longer than int64 nanoseconds"},
+		{"q(x) :- r(x) window 1h slide 0s", "1:30", errs.ErrSyntax, "slide: the span"},
+		{"q(x) :- r(x) window 1h slide", "1:29", errs.ErrSyntax, "text ends where a span of time"},
+		{"q(x) :- r(x) window 1h, s(x)", "1:23", errs.ErrSyntax, "end of the rule"},
+		{"q(x) :- r(x) slide 1m", "1:14", errs.ErrSyntax, "slide stands behind"},
+		{"q(x) :- r(x) window 1h set slide 1m", "1:28", errs.ErrSyntax, "slide stands behind"},
+		{"q(x) :- r(x) slide 1m window 10m", "1:14", errs.ErrSyntax, "slide stands behind"},
+		{"q(x) :- r(x) window 1h slide 1m slide 1m", "1:33", errs.ErrSyntax, "slide stands behind"},
+		{"q(x) :- r(x) window 1h window 1h", "1:24", errs.ErrSyntax, "option window is given twice"},
+		{"q(x) :- r(x) last 5 last 5", "1:21", errs.ErrSyntax, "option last is given twice"},
+		{"q(x) :- r(x) window 1h last 5", "1:24", errs.ErrSyntax, "not both"},
+		{"q(x) :- r(x) last 5 window 1h", "1:21", errs.ErrSyntax, "not both"},
+		{"q(x) :- r(x) last 5 slide 1h", "1:21", errs.ErrSyntax, "slide stands behind"},
+		{"q(x) :- r(x) last", "1:18", errs.ErrSyntax, "text ends where a number"},
+		{"q(x) :- r(x) last 0", "1:19", errs.ErrSyntax, `a positive number, not "0"`},
+		{"q(x) :- r(x) last -1", "1:19", errs.ErrSyntax, "a positive number"},
+		{"q(x) :- r(x) last +1", "1:19", errs.ErrSyntax, "a positive number"},
+		{"q(x) :- r(x) last 1.5", "1:19", errs.ErrSyntax, "a positive number"},
+		{"q(x) :- r(x) last 9223372036854775808", "1:19", errs.ErrSyntax, "a positive number"},
+		{"q(x) :- r(x)[]", "1:14", errs.ErrSyntax, "a span of time should come"},
+		{"q(x) :- r(x)[", "1:14", errs.ErrSyntax, "text ends where a span of time"},
+		{"q(x) :- r(x)[10m", "1:17", errs.ErrSyntax, `text ends where "]"`},
+		{"q(x) :- r(x)[10m, s(x)", "1:17", errs.ErrSyntax, `"]" after the window`},
+		{"q(x) :- r(x)[\n0m]", "2:1", errs.ErrSyntax, "not positive"},
+		{"q(x) :- r(x)[last]", "1:18", errs.ErrSyntax, "a number of contributions"},
+		{"q(x) :- r(x)[last 0]", "1:19", errs.ErrSyntax, "a positive number"},
+		{"q(x) :- r(x)[all slide 1m]", "1:18", errs.ErrSyntax, `"]" after the window`},
+		{"q(x) :- r(x)[last 5 slide 1m]", "1:21", errs.ErrSyntax, `"]" after the window`},
+		{"q(x) :- r(x)[10m slide 0s]", "1:24", errs.ErrSyntax, "slide: the span"},
+		{"q(x) :- r(x)[10m slide 1m slide 1m]", "1:27", errs.ErrSyntax, `"]" after the window`},
+		{"q(x) :- r(x)[10m][10m]", "1:18", errs.ErrSyntax, "end of the rule"},
+		{"q(x) :- r(x)[10m) ]", "1:17", errs.ErrSyntax, `"]" after the window`},
+		{"q(x) :- r(x)[window 10m]", "1:14", errs.ErrSyntax, "not a span of time"},
+		{"q(x)[10m] :- r(x)", "1:5", errs.ErrSyntax, `":-"`},
 		{"busy(x, count()) :- pay(x, y, a)", "1:9", errs.ErrUnsupported, `aggregate "count"`},
 		{"busy(x, sum(a)) :- pay(x, y, a)", "1:9", errs.ErrUnsupported, `aggregate "sum"`},
 		{"q(x, 3) :- r(x)", "1:6", errs.ErrUnsupported, "constant in the head"},
@@ -104,8 +158,8 @@ func TestErrors(t *testing.T) {
 		{"reach(x, z) :- road(x, y)@, road(y, z)@ semiring minplus", "1:26", errs.ErrUnsupported, "annotated atom"},
 		{"q(x) :- r(x) semiring minplus", "1:23", errs.ErrUnsupported, `semiring "minplus"`},
 		{"q(x) :- r(x) semiring access(a < b)", "1:23", errs.ErrUnsupported, `semiring "access"`},
-		{"q(x) :- r(x)\n window 10m slide 1m", "2:2", errs.ErrUnsupported, "window"},
-		{"q(x) :- r(x), x > 3 last 5", "1:21", errs.ErrUnsupported, "last"},
+		{"reach(x, z) :- road(x, y)@[10m], road(y, z)", "1:26", errs.ErrUnsupported, "annotated atom"},
+		{"reach(x, z) :- road(x, y)[10m]@, road(y, z)", "1:31", errs.ErrUnsupported, "annotated atom"},
 		{"q(x) :- r(x), not s(x)", "1:15", errs.ErrUnsupported, "negation"},
 		{"q(x) :- r(x), !s(x)", "1:15", errs.ErrUnsupported, "negation"},
 		{`q(x) :- r(x), \+ s(x)`, "1:15", errs.ErrUnsupported, "negation"},
@@ -191,6 +245,7 @@ func TestLarge(t *testing.T) {
 func TestCutTexts(t *testing.T) {
 	for _, text := range []string{
 		"q(é) :- r(é, -1.5e+3, _, _:b.c, \"a\\u00e9\\n\"@en-gb, true), <s>(é, y), é <= y, 2 != y semiring bool set. % c",
+		"q(x) :- r(x)[10m slide 1.5s], s(x)[last 5], t(x)[all] window PT1H slide 0.5m.", "q(x) :- r(x) last 100.",
 		"q() :- r(x, 1e-", "q() :- r(x, 1.", "q() :- r(x, -", "q() :- r(x), not",
 	} {
 		for n := range len(text) + 1 {
@@ -207,6 +262,7 @@ func FuzzRule(f *testing.F) {
 		"replies(x, y, v) :- hasCreator(v, x), hasReply(v, y).",
 		`people(n) :- name("p17", n), age("p17", 42), knows(_, "p17"), n != "x"@en distinct set.`,
 		"q() :- <http://a/p>(x, _:b, -1.5e3, true), x<=<y>, x > 10. % c",
+		"q(x) :- r(x)[10m slide P1DT12H], s(x)[last 5], t(x)[all] set window 1h30m slide 1.5s", "q(x) :- r(x)[2d], s(x) last 007.",
 		"q(x) :- r(x) semiring bool", "q(x) :- r(x)@ window 10m slide 1m", `q(x) :- r(x, "é\u00e9\"`,
 		"q(x) :- q(x), not r(x); s(x + 1)", "q(x, count()) :- r(x, 99999999999999999999). q",
 	} {
@@ -225,5 +281,65 @@ func FuzzRule(f *testing.F) {
 		if err != nil || again.Canonical() != form {
 			t.Fatalf("%q: %s does not parse back: %v", text, form, err)
 		}
+		for i := range q.Atoms {
+			if w := q.Atoms[i].Window; w != again.Atoms[i].Window || w.Check() != nil {
+				t.Fatalf("%q: atom %d sees %v, read back %v", text, i, w, again.Atoms[i].Window)
+			}
+		}
 	})
+}
+
+// FuzzSpan writes and reads positive spans, and reads texts: what is read is
+// positive and is read back from how it is written.
+func FuzzSpan(f *testing.F) {
+	for _, ns := range []int64{1, 999, 1_001, 60e9, 3600e9, 3600e9 + 1, 36_610e8, 86_400e9, math.MaxInt64, math.MaxInt64 - 7} {
+		f.Add(ns, "P1DT12H")
+	}
+	for _, s := range []string{"1h30m", "1.5s", "0.000000001s", "10\u00b5s", "1w2d3h4m5s6ms7us8ns", "PT0.5S", "1e3s", "-1m", "0d"} {
+		f.Add(int64(1), s)
+	}
+	f.Fuzz(func(t *testing.T, ns int64, text string) {
+		back := func(ns int64) {
+			if again, err := query.ParseSpan(query.FormatSpan(ns)); again != ns || err != nil {
+				t.Fatalf("%d is written %q and read as %d, %v", ns, query.FormatSpan(ns), again, err)
+			}
+		}
+		if ns > 0 {
+			back(ns)
+		}
+		if ns, err := query.ParseSpan(text); err == nil {
+			if ns <= 0 {
+				t.Fatalf("%q is read as %d", text, ns)
+			}
+			back(ns)
+		}
+	})
+}
+
+// TestWindowsOfAtoms checks which window each atom sees, and which is its own.
+func TestWindowsOfAtoms(t *testing.T) {
+	const m = int64(60e9)
+	for _, c := range []struct {
+		text string
+		want []query.Window
+		own  string // a mark for each atom
+	}{
+		{"q(x) :- r(x), s(x)", []query.Window{{}, {}}, ".."},
+		{"q(x) :- r(x), s(x) window 10m slide 1m", []query.Window{{Range: 10 * m, Slide: m}, {Range: 10 * m, Slide: m}}, ".."},
+		{"q(x) :- r(x)[5m], s(x), t(x)[all], u(x)[last 2] window 10m",
+			[]query.Window{{Range: 5 * m}, {Range: 10 * m}, {}, {Last: 2}}, "o.oo"},
+		{"q(x) :- r(x)[5m], s(x), t(x)[5m] last 9", []query.Window{{Range: 5 * m}, {Last: 9}, {Range: 5 * m}}, "o.o"},
+		{"q(x) :- r(x)[5m], s(x)", []query.Window{{Range: 5 * m}, {}}, "o."},
+	} {
+		q, err := Parse(c.text)
+		if err != nil {
+			t.Errorf("%q: %v", c.text, err)
+			continue
+		}
+		for i, a := range q.Atoms {
+			if a.Window != c.want[i] || a.Own != (c.own[i] == 'o') {
+				t.Errorf("%q: atom %d sees %+v, own %v", c.text, i, a.Window, a.Own)
+			}
+		}
+	}
 }

@@ -1,6 +1,8 @@
 // Package sparql reads the SPARQL form of a query: PREFIX and BASE, SELECT
 // [DISTINCT] of variables or *, one basic graph pattern, FILTER with
-// comparisons, && || ! and IN, and VALUES, within the group or after it.
+// comparisons, && || ! and IN, and VALUES, within the group or after it. Beyond
+// the standard a window of all triple patterns may stand behind the group:
+// WINDOW [RANGE 10m STEP 1m], where STEP may be left out, or WINDOW [LAST 100].
 //
 // What a text means here:
 //   - A predicate is the relation that its IRI names. The empty prefix, unless
@@ -11,6 +13,7 @@
 //   - Numerals are integers, decimals and doubles as SPARQL has them, so that in
 //     a pattern 1.5 finds the xsd:decimal only; in a FILTER it compares by value.
 //   - SELECT * lists the variables by first occurrence in the text.
+//   - Spans of time are those of query.ParseSpan: 10m, 1h30m, 1.5s, PT10M.
 //
 // Everything else of SPARQL is refused with ErrUnsupported, its name and its
 // place; nothing is accepted and ignored. For the same reason a variable that
@@ -55,6 +58,7 @@ func Parse(text string) (*query.Query, error) {
 		return nil, err
 	}
 	p.nameBlanks()
+	p.q.ShareWindow()
 	return p.q, nil
 }
 
@@ -163,7 +167,17 @@ func (p *parser) query() error {
 	if err := p.groupPattern(); err != nil {
 		return err
 	}
-	if err := p.refused("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "WINDOW"); err != nil {
+	return p.behindGroup()
+}
+
+// behindGroup reads the window and the table that may stand behind the group.
+func (p *parser) behindGroup() error {
+	if p.tok.word("WINDOW") {
+		if err := p.window(); err != nil {
+			return err
+		}
+	}
+	if err := p.refused("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET"); err != nil {
 		return err
 	}
 	if p.tok.word("VALUES") {
@@ -171,10 +185,15 @@ func (p *parser) query() error {
 			return err
 		}
 	}
-	if p.tok.kind != tokEnd {
-		return p.unexpected("the end of the query")
+	switch {
+	case p.tok.kind == tokEnd:
+		return nil
+	case p.tok.word("WINDOW") && !p.q.Window.IsZero():
+		return p.tok.pos.Syntax("a second WINDOW")
+	case p.tok.word("WINDOW"):
+		return p.tok.pos.Syntax("WINDOW stands directly behind the group")
 	}
-	return nil
+	return p.unexpected("the end of the query")
 }
 
 func (p *parser) prologue() error {

@@ -138,6 +138,33 @@ func TestErrors(t *testing.T) {
 		{"SELECT ?x { _:a :p ?x VALUES ?x { 1 } _:a :q ?x }", "1:39", syn, "another basic graph pattern"},
 		{"SELECT ?x { ?x :p ?y } ?z", "1:24", syn, "the end of the query"},
 		{"SELECT ?x { ?x :p ?y } }", "1:24", syn, "the end of the query"},
+		{"SELECT ?x { ?x :p ?y } WINDOW", "1:30", syn, `"["`},
+		{"SELECT ?x { ?x :p ?y } WINDOW 10m", "1:31", syn, `"["`},
+		{"SELECT ?x { ?x :p ?y } WINDOW []", "1:32", syn, "RANGE or LAST"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [10m]", "1:32", syn, "RANGE or LAST"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [STEP 10m]", "1:32", syn, "RANGE or LAST"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE ]", "1:38", syn, "RANGE wants a span"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE", "1:37", syn, "RANGE wants a span"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 10m", "1:41", syn, `"]"`},
+		{"SELECT ?x { ?x :p ?y }\nWINDOW [\n RANGE 0m]", "3:8", syn, "not positive"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE -1m]", "1:38", syn, "not a span of time"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 10]", "1:38", syn, "not a span of time"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 106752d]", "1:38", syn, "longer than int64"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 1m STEP 0s]", "1:46", syn, "STEP: the span"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 1m STEP ]", "1:46", syn, "STEP wants a span"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 1m STEP 1s STEP 1s]", "1:49", syn, "each once"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 1m RANGE 1m]", "1:41", syn, "each once"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 1m LAST 5]", "1:41", syn, "each once"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [LAST 5 STEP 1m]", "1:39", syn, "each once"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [LAST 5 6]", "1:39", syn, `"]"`},
+		{"SELECT ?x { ?x :p ?y } WINDOW [LAST 0]", "1:37", syn, "a positive number"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [LAST -1]", "1:37", syn, "a positive number"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [LAST]", "1:36", syn, "a positive number"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [LAST 9223372036854775808]", "1:37", syn, "a positive number"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 1m] WINDOW [RANGE 1m]", "1:42", syn, "a second WINDOW"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 1m] VALUES ?x { 1 } WINDOW [LAST 1]", "1:58", syn, "a second WINDOW"},
+		{"SELECT ?x { ?x :p ?y } VALUES ?x { 1 } WINDOW [RANGE 1m]", "1:40", syn, "directly behind the group"},
+		{"SELECT ?x WINDOW [RANGE 1m] { ?x :p ?y }", "1:11", syn, `"{"`},
 		{"BASE a SELECT ?x { ?x :p ?y }", "1:6", syn, "an IRI"},
 		{"PREFIX a <b> SELECT ?x { ?x :p ?y }", "1:8", syn, "a prefix with its colon"},
 		{"PREFIX a:b <b> SELECT ?x { ?x :p ?y }", "1:8", syn, "a prefix with its colon"},
@@ -196,7 +223,8 @@ func TestErrors(t *testing.T) {
 		{"SELECT ?x { ?x :p ?y } ORDER BY ?x", "1:24", un, "ORDER"},
 		{"SELECT ?x { ?x :p ?y } LIMIT 5", "1:24", un, "LIMIT"},
 		{"SELECT ?x { ?x :p ?y } OFFSET 5", "1:24", un, "OFFSET"},
-		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 10m STEP 1m]", "1:24", un, "WINDOW"},
+		{"SELECT ?x { ?x :p ?y WINDOW [RANGE 10m STEP 1m] }", "1:22", un, "WINDOW"},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 10m] LIMIT 5", "1:43", un, "LIMIT"},
 		{"PREFIX : <a> ASK { ?x :p ?y }", "1:14", un, "ASK"},
 		{"PREFIX : <a> CONSTRUCT { } WHERE { ?x :p ?y }", "1:14", un, "CONSTRUCT"},
 		{"PREFIX : <a> DESCRIBE ?x", "1:14", un, "DESCRIBE"},
@@ -288,6 +316,7 @@ func TestCutTexts(t *testing.T) {
 	for _, text := range []string{
 		"PREFIX é.x: <a#> BASE <b> SELECT DISTINCT ?é { ?é é.x:a.b%41\\~ [ a 'x'@en, 1.5e+3 ; :q _:b.c ], .5 . }",
 		"SELECT * { ?x :p ?y FILTER (!(?x<?y) && ?x NOT IN (1, '''a''') || ?y=true) VALUES (?x ?y) { (1 <b>) } } # c",
+		"SELECT ?x { ?x :p ?y } WINDOW [RANGE PT0.5S STEP 10\u00b5s] VALUES ?x { 1 }", "SELECT ?x { ?x :p ?y } window[last 7]",
 		"SELECT * { ?x :p 1e+", "SELECT * { ?x :p 1.", "SELECT", "SELECT ?x { ?x :p \"\"\"a\"\"", "SELECT ?x { ?x :p abc",
 	} {
 		for n := range len(text) + 1 {
@@ -328,6 +357,8 @@ func FuzzSPARQL(f *testing.F) {
 		"SELECT ?x ?y WHERE { ?v :hasCreator ?x . ?v :hasReply ?y }",
 		"PREFIX a: <http://a/>\nBASE <b> select distinct * { [ a:p ?x ; a 'é'@en ] . _:b <c> \"\"\"d\"\"\"^^a:t, 1.5, -1e3 ; }",
 		"SELECT ?x { ?x :p ?y FILTER (?x < 1 && !(?y NOT IN (1, <b>)) || ?y>=true) } VALUES (?x ?y) { (1 2) }",
+		"SELECT ?x { ?x :p ?y FILTER (?x = 1 || ?y = 2) } WINDOW [RANGE 1h30m STEP PT0.5S] VALUES ?x { 1 }",
+		"SELECT ?x { ?x :p ?y } window[last 10] VALUES ?x { 1 }",
 		"SELECT ?x { ?x ^:p/:q* ?y OPTIONAL { } { } UNION { } FILTER regex(?x) } GROUP BY ?x",
 		"SELECT (COUNT(*) AS ?n) FROM <g> { << :a :b :c >> :d (1) . BIND (1 + ?x AS ?y) }",
 		"SELECT ?x { VALUES ?x { UNDEF } ?x :a\\,b%20c ?y FILTER (?x<?y&&?y>?x) } # c",
@@ -350,5 +381,45 @@ func FuzzSPARQL(f *testing.F) {
 		if err != nil || again.Canonical() != form {
 			t.Fatalf("%q: %s does not parse back: %v", text, form, err)
 		}
+		if again.Window != q.Window || q.Window.Check() != nil {
+			t.Fatalf("%q: window %v, read back %v", text, q.Window, again.Window)
+		}
 	})
+}
+
+// TestWindow checks the window of a query and of its patterns, and the normal
+// form of both kinds.
+func TestWindow(t *testing.T) {
+	const m = int64(60e9)
+	for _, c := range []struct {
+		text string
+		want query.Window
+		form string
+	}{
+		{"SELECT ?x { ?x :p ?y . ?x :q ?y } WINDOW [RANGE 10m STEP 1m]", query.Window{Range: 10 * m, Slide: m},
+			"q_(v0) :- <p>(v0, v1), <q>(v0, v1) window 10m slide 1m."},
+		{"SELECT ?x { ?x :p 1, 2 } # c\n window # c\n [ range # c\n PT10M # c\n ] # c", query.Window{Range: 10 * m},
+			"q(v0) :- <p>(v0, 1), <p>(v0, 2) window 10m."},
+		{"SELECT ?x { ?x :p ?y } WINDOW[LAST 007]", query.Window{Last: 7}, "q(v0) :- <p>(v0, v1) last 7."},
+		{"SELECT ?x { ?x :p ?y } WINDOW [RANGE 1.5m STEP 1d] VALUES ?x { 1 }", query.Window{Range: 3 * m / 2, Slide: 1440 * m},
+			"SELECT ?v0 WHERE { ?v0 <p> ?v1 . VALUES (?v0) { (1) } } WINDOW [RANGE 1m30s STEP 24h]"},
+		{"SELECT ?x { ?x :p ?y VALUES ?x { 1 } } WINDOW [RANGE 10\u00b5s]", query.Window{Range: 10_000},
+			"SELECT ?v0 WHERE { ?v0 <p> ?v1 . VALUES (?v0) { (1) } } WINDOW [RANGE 10\u00b5s]"},
+		{"SELECT ?x { ?x :p ?y FILTER (!(?x = 1)) } WINDOW [LAST 3]", query.Window{Last: 3},
+			"SELECT ?v0 WHERE { ?v0 <p> ?v1 . FILTER (!(?v0 = 1)) } WINDOW [LAST 3]"},
+	} {
+		q, err := Parse(c.text)
+		if err != nil {
+			t.Errorf("%q: %v", c.text, err)
+			continue
+		}
+		if q.Window != c.want || q.Canonical() != c.form {
+			t.Errorf("%q: %+v, %s", c.text, q.Window, q.Canonical())
+		}
+		for i, a := range q.Atoms {
+			if a.Window != c.want || a.Own {
+				t.Errorf("%q: pattern %d sees %+v, own %v", c.text, i, a.Window, a.Own)
+			}
+		}
+	}
 }

@@ -49,6 +49,9 @@ func FuzzText(f *testing.F) {
 	for _, s := range []string{
 		`q(x) :- r(x, _, -1.5, "a"@en), <s>(x, y), x <= y, y != <b> distinct set.`,
 		"select distinct * { [ :q ?x ; a 'é'@en ] . _:b <c> \"\"\"d\"\"\"^^:t, 1.5, -1e3 ; }",
+		"q(x) :- r(x)[10m], s(x, x)[all], t(x)[last 3] window 1h30m slide 1.5s",
+		"SELECT ?x { ?x :q ?y VALUES ?y { 1 } } WINDOW [RANGE PT10M STEP 250ms]",
+		"SELECT ?x { ?x :q ?y } WINDOW [LAST 10]",
 		"SELECT ?x { ?x :q ?y . ?x :q_ [] FILTER (?x < 1) FILTER(?y != 'a') }",
 		"SELECT ?x { ?x :p ?y FILTER (?x < 1 && !(?y NOT IN (1, <b>)) || ?y>=true) } VALUES (?x ?y) { (1 2) }",
 		"PREFIX a: <http://a/> SELECT ?x { ?x a:b%20c\\~d ?y, ?x }",
