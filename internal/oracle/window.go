@@ -3,6 +3,7 @@ package oracle
 import (
 	"math"
 	"math/big"
+	"slices"
 )
 
 // Window says which contributions an atom sees. The zero Window shows all that
@@ -14,45 +15,57 @@ type Window struct {
 	Last  int64 // the newest appends of the relation
 }
 
-// shows tells whether a live contribution is in the window at logical time t,
-// when its relation has had so many appends.
-func (w Window) shows(c *contribution, t, appends int64) bool {
-	switch {
-	case w.Last > 0:
-		return c.number > appends-w.Last
-	case w.Range == 0:
-		return true
-	}
-	at, end := big.NewInt(c.time), w.end(t)
-	return at.Cmp(end) <= 0 && w.since(at, end)
+// interval is a range of event times, both ends in it; the zero interval with
+// none set holds nothing.
+type interval struct {
+	from, to int64
+	none     bool
 }
 
-// end is the greatest multiple of the slide up to t.
-func (w Window) end(t int64) *big.Int {
+// holds tells whether a time is in the interval.
+func (i interval) holds(t int64) bool { return !i.none && i.from <= t && t <= i.to }
+
+// at is the interval of event times that a window of time shows at logical time
+// t.
+func (w Window) at(t int64) interval {
+	if w.Range == 0 {
+		return interval{from: math.MinInt64, to: math.MaxInt64}
+	}
 	end := big.NewInt(t)
 	if w.Slide > 0 {
 		// Euclidean, so that the remainder of a negative time is positive.
 		_, rest := new(big.Int).DivMod(end, big.NewInt(w.Slide), new(big.Int))
 		end.Sub(end, rest)
 	}
-	return end
+	if !end.IsInt64() {
+		return interval{none: true} // before the first step that there is
+	}
+	from := new(big.Int).Sub(end, big.NewInt(w.Range))
+	from.Add(from, big.NewInt(1))
+	if !from.IsInt64() || w.Range == math.MaxInt64 {
+		return interval{from: math.MinInt64, to: end.Int64()}
+	}
+	return interval{from: from.Int64(), to: end.Int64()}
 }
 
-// since tells whether a time lies behind the lower end of the window.
-func (w Window) since(at, end *big.Int) bool {
-	if w.Range == math.MaxInt64 {
-		return true
+// shows gives the test whether a window shows a live contribution of a relation
+// with so many appends at logical time t.
+func (w Window) shows(t, appends int64) func(c *contribution) bool {
+	if w.Last > 0 {
+		return func(c *contribution) bool { return c.number > appends-w.Last }
 	}
-	return at.Cmp(new(big.Int).Sub(end, big.NewInt(w.Range))) > 0
+	show := w.at(t)
+	return func(c *contribution) bool { return show.holds(c.time) }
 }
 
-// needs tells whether the window shows the contribution at logical time t or
-// will show it later.
-func (w Window) needs(c *contribution, t, appends int64) bool {
-	if w.Last > 0 || w.Range == 0 {
-		return w.shows(c, t, appends)
+// needs gives the test whether a window shows a contribution at logical time t
+// or will show it later.
+func (w Window) needs(t, appends int64) func(c *contribution) bool {
+	if w.Last > 0 {
+		return w.shows(t, appends)
 	}
-	return w.since(big.NewInt(c.time), w.end(t))
+	show := w.at(t)
+	return func(c *contribution) bool { return show.none || c.time >= show.from }
 }
 
 // Retention says for how long a relation keeps its contributions. The zero
@@ -81,20 +94,21 @@ func RetentionOf(queries []*Query, spans map[string]int64) map[string]Retention 
 	return out
 }
 
-// keeps tells whether a contribution is still wanted at logical time t.
-func (r *Retention) keeps(c *contribution, t, appends int64) bool {
+// keeps gives the test whether a contribution is still wanted at logical time t.
+func (r Retention) keeps(t, appends int64) func(c *contribution) bool {
 	if len(r.Windows) == 0 && r.Span == 0 {
-		return true
+		return func(*contribution) bool { return true }
 	}
-	if r.Span > 0 && (Window{Range: r.Span}).needs(c, t, appends) {
-		return true
+	var tests []func(*contribution) bool
+	if r.Span > 0 {
+		tests = append(tests, Window{Range: r.Span}.needs(t, appends))
 	}
 	for _, w := range r.Windows {
-		if w.needs(c, t, appends) {
-			return true
-		}
+		tests = append(tests, w.needs(t, appends))
 	}
-	return false
+	return func(c *contribution) bool {
+		return slices.ContainsFunc(tests, func(needs func(*contribution) bool) bool { return needs(c) })
+	}
 }
 
 // Retain sets what every relation keeps from the next Advance on. A relation
@@ -111,12 +125,14 @@ func (s *Store) Advance(t int64) (expired int) {
 	if !s.started || t > s.now {
 		s.now, s.started = t, true
 	}
+	keeps := map[string]func(*contribution) bool{}
+	for rel, r := range s.retention {
+		keeps[rel] = r.keeps(s.now, s.appends[rel])
+	}
 	kept := make([]contribution, 0, len(s.live))
-	for i := range s.live {
-		c := &s.live[i]
-		r := s.retention[c.relation]
-		if r.keeps(c, s.now, s.appends[c.relation]) {
-			kept = append(kept, *c)
+	for _, c := range s.live {
+		if test, ok := keeps[c.relation]; !ok || test(&c) {
+			kept = append(kept, c)
 		}
 	}
 	expired = len(s.live) - len(kept)
@@ -127,10 +143,10 @@ func (s *Store) Advance(t int64) (expired int) {
 // In groups the live contributions of a relation that a window shows, in the
 // order of their first contribution.
 func (s *Store) In(relation string, w Window) (out []Weighted) {
-	place := map[string]int{}
+	place, shows := map[string]int{}, w.shows(s.now, s.appends[relation])
 	for i := range s.live {
 		c := &s.live[i]
-		if c.relation != relation || !w.shows(c, s.now, s.appends[relation]) {
+		if c.relation != relation || !shows(c) {
 			continue
 		}
 		k := Key(c.tuple)

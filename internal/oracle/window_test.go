@@ -102,6 +102,17 @@ func TestEvalWindows(t *testing.T) {
 // store never goes back.
 func TestRetention(t *testing.T) {
 	read := func(windows ...Window) Retention { return Retention{Windows: windows} }
+	t.Run("before the first step of a slide", func(t *testing.T) {
+		var s Store
+		if _, err := s.Apply([]Event{at(math.MinInt64), at(0)}, false); err != nil {
+			t.Fatal(err)
+		}
+		w := Window{Range: 10, Slide: 1_000}
+		s.Retain(map[string]Retention{"R": read(w)})
+		if n := s.Advance(math.MinInt64 + 3); n != 0 || len(s.In("R", w)) != 0 {
+			t.Errorf("%d went, %v are shown", n, s.In("R", w))
+		}
+	})
 	for i, tc := range []struct {
 		r    map[string]Retention
 		want string // event times that are left at logical time 20
