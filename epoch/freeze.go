@@ -22,6 +22,12 @@ type Frozen struct {
 	Facts    []int            // by relation, how many
 	Next     []uint64         // by relation, the number of the next contribution
 
+	// Lateness is the allowed lateness of the epoch, ns; Waiting is what waits for
+	// its time, and what is applied and not final yet, as the contributions
+	// write it.
+	Lateness int64
+	Waiting  []byte
+
 	// Terms are those that were held then.
 	Terms dict.View
 
@@ -53,7 +59,7 @@ func (e *Engine) Freeze(ctx context.Context, full bool) (*Frozen, error) {
 	}
 	for i := range e.schema.Relations() {
 		f.Facts = append(f.Facts, e.facts.Len(uint32(i)))
-		f.Next = append(f.Next, e.facts.Sequence())
+		f.Next = append(f.Next, e.facts.Sequence(uint32(i)))
 	}
 	return f, nil
 }

@@ -20,6 +20,8 @@ type Base struct {
 	Queries   []*catalog.Query // with their plans, in any order
 	Sources   rootvec.Sources
 	Digest    rootvec.Digest
+	Lateness  int64  // allowed in that epoch, ns
+	Waiting   []byte // what waited, as the contributions have written it
 	// Phase, if it is not nil, is told what begins: "terms", "facts", "views".
 	Phase func(name string)
 	// Terms calls add for each held term, ascending by id.
@@ -115,9 +117,9 @@ func (e *Engine) restoreFacts(b *Base) error {
 	if err := b.Facts(to.Add); err != nil {
 		return err
 	}
-	var next uint64
+	next := make([]uint64, 0, len(b.Relations))
 	for _, r := range b.Relations {
-		next = max(next, r.Next)
+		next = append(next, r.Next)
 	}
 	if err := to.Finish(next); err != nil {
 		return err
