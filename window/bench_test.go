@@ -181,7 +181,7 @@ func BenchmarkCapture(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			if err := r.Finish(s.Sequence()); err != nil {
+			if err := r.Finish([]uint64{s.Sequence(rel)}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -13,13 +13,12 @@ import (
 
 // state is all that a capture has to bring back.
 type state struct {
-	arity    []int
-	facts    [][]string // by relation: each contribution with its record and number
-	sequence uint64
+	arity []int
+	facts [][]string // by relation: each contribution with its record and number
+	next  []uint64   // by relation: the number of the next append
 }
 
 func stateOf(s *Store) (out state) {
-	out.sequence = s.Sequence()
 	for rel := range uint32(s.Relations()) {
 		r := s.rels[rel]
 		var list []string
@@ -28,6 +27,7 @@ func stateOf(s *Store) (out state) {
 			list = append(list, fmt.Sprint(rec, c.Tuple, c.Time, c.Seq, c.Value, c.ID))
 		}
 		out.arity = append(out.arity, r.arity)
+		out.next = append(out.next, s.Sequence(rel))
 		out.facts = append(out.facts, list)
 	}
 	return out
@@ -36,8 +36,8 @@ func stateOf(s *Store) (out state) {
 func (want state) compare(t testing.TB, s *Store) {
 	t.Helper()
 	got := stateOf(s)
-	if got.sequence != want.sequence {
-		t.Fatalf("the next number is %d, want %d", got.sequence, want.sequence)
+	if got := got.next[:len(want.next)]; !slices.Equal(got, want.next) {
+		t.Fatalf("the next numbers are %d, want %d", got, want.next)
 	}
 	for rel := range want.facts {
 		if !slices.Equal(got.facts[rel], want.facts[rel]) {
@@ -51,7 +51,7 @@ func (want state) compare(t testing.TB, s *Store) {
 
 // restoreChain fills a tracking store from elements, the oldest first in the
 // list.
-func restoreChain(t testing.TB, arity []int, elements [][][]byte, sequence uint64) *Store {
+func restoreChain(t testing.TB, arity []int, elements [][][]byte, next []uint64) *Store {
 	t.Helper()
 	s := NewStore()
 	s.Track()
@@ -66,7 +66,7 @@ func restoreChain(t testing.TB, arity []int, elements [][][]byte, sequence uint6
 			}
 		}
 	}
-	if err := r.Finish(sequence); err != nil {
+	if err := r.Finish(next); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -136,7 +136,7 @@ func (v *saver) save() {
 		v.chain = nil
 	}
 	v.chain = append(v.chain, v.chunks)
-	v.want.compare(v.t, restoreChain(v.t, v.want.arity, v.chain, v.want.sequence))
+	v.want.compare(v.t, restoreChain(v.t, v.want.arity, v.chain, v.want.next))
 	v.restored++
 }
 
@@ -175,7 +175,7 @@ func TestCaptures(t *testing.T) {
 					// An element at rest, from which a twin goes on.
 					v.chain = append(v.chain, capture(t, r.s, len(v.chain) == 0, 3))
 					want := stateOf(r.s)
-					r.s = restoreChain(t, want.arity, v.chain, want.sequence)
+					r.s = restoreChain(t, want.arity, v.chain, want.next)
 					want.compare(t, r.s)
 					longest = max(longest, len(v.chain))
 				}
@@ -247,11 +247,11 @@ func TestCaptureBehind(t *testing.T) {
 		chunks = append(chunks, chunk)
 	}
 	c.Done(true)
-	want.compare(t, restoreChain(t, want.arity, [][][]byte{chunks}, want.sequence))
+	want.compare(t, restoreChain(t, want.arity, [][][]byte{chunks}, want.next))
 
 	next := capture(t, s, false, 1000)
 	now := stateOf(s)
-	twin := restoreChain(t, now.arity, [][][]byte{chunks, next}, now.sequence)
+	twin := restoreChain(t, now.arity, [][][]byte{chunks, next}, now.next)
 	now.compare(t, twin)
 	if size := twin.Bytes(); size > s.Bytes()+s.Bytes()/4 {
 		t.Fatalf("%d bytes restored, %d before", size, s.Bytes())
@@ -299,7 +299,7 @@ func TestCaptureExtremes(t *testing.T) {
 	}
 	s.Commit()
 	want := stateOf(s)
-	want.compare(t, restoreChain(t, want.arity, [][][]byte{capture(t, s, true, 3)}, want.sequence))
+	want.compare(t, restoreChain(t, want.arity, [][][]byte{capture(t, s, true, 3)}, want.next))
 }
 
 // TestDoneEarly: a capture that is ended before its end was not saved.
@@ -374,7 +374,7 @@ func TestRestoreHoles(t *testing.T) {
 	}
 	s.Commit()
 	want := stateOf(s)
-	twin := restoreChain(t, want.arity, [][][]byte{capture(t, s, true, 1000)}, want.sequence)
+	twin := restoreChain(t, want.arity, [][][]byte{capture(t, s, true, 1000)}, want.next)
 	want.compare(t, twin)
 	facts := &twin.rels[rel].facts
 	if len(facts.pages) != 3 || facts.pages[1] != nil {
@@ -420,11 +420,11 @@ func sample(t testing.TB) (state, []byte) {
 // store can hold.
 func TestDamage(t *testing.T) {
 	want, chunk := sample(t)
-	want.compare(t, restoreChain(t, want.arity, [][][]byte{{chunk}}, want.sequence))
+	want.compare(t, restoreChain(t, want.arity, [][][]byte{{chunk}}, want.next))
 	refused := 0
 	try := func(damaged []byte) {
 		t.Helper()
-		if s, err := restoreDamaged(want.arity, want.sequence, damaged); err == nil {
+		if s, err := restoreDamaged(want.arity, want.next, damaged); err == nil {
 			if err := s.verify(); err != nil {
 				t.Fatalf("%x: %v", damaged, err)
 			}
@@ -447,7 +447,7 @@ func TestDamage(t *testing.T) {
 
 // restoreDamaged restores one chunk after another as one element each, with
 // little room for pages that hold nothing.
-func restoreDamaged(arity []int, sequence uint64, chunks ...[]byte) (*Store, error) {
+func restoreDamaged(arity []int, next []uint64, chunks ...[]byte) (*Store, error) {
 	s := NewStore()
 	s.Track()
 	for _, n := range arity {
@@ -460,7 +460,7 @@ func restoreDamaged(arity []int, sequence uint64, chunks ...[]byte) (*Store, err
 			return s, err
 		}
 	}
-	return s, r.Finish(sequence)
+	return s, r.Finish(next)
 }
 
 // TestRestoreRefuses lists chunks that say what cannot be.
@@ -499,7 +499,7 @@ func TestRestoreRefuses(t *testing.T) {
 		{"two IDs of one contribution", [][]byte{{1, rel | many, 0, 2, 1, copyID, 1, 'x', many, 2, 1, copyID | copySeq, 1, 1, 'y'}}, false},
 		{"number without end", [][]byte{{1, rel | one, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}, false},
 	} {
-		s, err := restoreDamaged([]int{1}, 50, tc.chunks...)
+		s, err := restoreDamaged([]int{1}, []uint64{50}, tc.chunks...)
 		switch {
 		case tc.ok && err != nil, !tc.ok && !errors.Is(err, errs.ErrCorrupt):
 			t.Errorf("%s: error %v", tc.name, err)
@@ -516,7 +516,7 @@ func FuzzRestore(f *testing.F) {
 	f.Add(chunk, chunk)
 	f.Add([]byte{1, flagRelation, 0}, chunk)
 	f.Fuzz(func(t *testing.T, newer, older []byte) {
-		s, err := restoreDamaged(want.arity, 1<<40, newer, older)
+		s, err := restoreDamaged(want.arity, []uint64{1 << 40, 1 << 40}, newer, older)
 		if err != nil {
 			if !errors.Is(err, errs.ErrCorrupt) {
 				t.Fatal(err)
@@ -531,7 +531,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		s.capture.Done(true)
 		got := stateOf(s)
-		got.compare(t, restoreChain(t, want.arity, [][][]byte{capture(t, s, true, 2)}, got.sequence))
+		got.compare(t, restoreChain(t, want.arity, [][][]byte{capture(t, s, true, 2)}, got.next))
 	})
 }
 

@@ -2,6 +2,7 @@ package window
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -346,6 +347,48 @@ func eachOf(block []uint64, n int, f func(entry) bool) bool {
 	return true
 }
 
+// within counts the contributions to a fact with times from lo to hi.
+func (c *copies) within(tail []uint64, lo, hi int64) int64 {
+	state := tail[2]
+	switch state & formMask {
+	case formOne:
+		if t := int64(tail[0]); lo <= t && t <= hi {
+			return 1
+		}
+	case formRun:
+		block, class, n := run(state)
+		before, behind := outside(c.blocks[class].at(block), n, lo, hi)
+		return int64(n - before - behind)
+	case formBig:
+		return c.lists[uint32(state)].within(&c.blocks[classes-1], lo, hi)
+	}
+	return 0
+}
+
+// outside counts those of n contributions of a block that come before time lo,
+// and those of the others that come behind time hi.
+func outside(block []uint64, n int, lo, hi int64) (before, behind int) {
+	for before < n && int64(block[copyWords*before]) < lo {
+		before++
+	}
+	for before+behind < n && int64(block[copyWords*(n-1-behind)]) > hi {
+		behind++
+	}
+	return before, behind
+}
+
+// newer counts the contributions to a fact with at least this number, in time
+// linear in all of them.
+func (c *copies) newer(tail []uint64, number uint64) (n int64) {
+	c.each(tail, func(e entry) bool {
+		if e.seq>>1 >= number {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
 // trim gives unused memory back.
 func (c *copies) trim() {
 	for i := range c.blocks {
@@ -414,6 +457,30 @@ func (l *list) insert(blocks *slab, e entry) {
 	}
 	insertAt(w[copyWords*int(c.off):], i, int(c.n), e)
 	c.n++
+}
+
+// within counts the contributions with times from lo to hi: it adds up the
+// chunks inside or those outside, whichever are fewer.
+func (l *list) within(blocks *slab, lo, hi int64) int64 {
+	a := l.chunkOf(blocks, entry{time: lo})
+	b := l.chunkOf(blocks, entry{time: hi, seq: math.MaxUint64})
+	before, _ := outside(l.words(blocks, a), int(l.dir[a].n), lo, math.MaxInt64)
+	_, behind := outside(l.words(blocks, b), int(l.dir[b].n), math.MinInt64, hi)
+	n := l.n
+	if len(l.dir)-(b-a) > b-a+l.head {
+		n = size(l.dir[a : b+1])
+	} else {
+		n -= size(l.dir[l.head:a]) + size(l.dir[b+1:])
+	}
+	return n - int64(before) - int64(behind)
+}
+
+// size counts the contributions of chunks.
+func size(chunks []chunk) (n int64) {
+	for _, ch := range chunks {
+		n += int64(ch.n)
+	}
+	return n
 }
 
 // push puts a chunk behind the others. Where a quarter of the room is in front,

@@ -17,6 +17,7 @@ import (
 type Changes struct {
 	r        *relation
 	copies   *copies
+	view     view
 	next     int
 	tuple    []uint64
 	old, new int64
@@ -29,17 +30,62 @@ func (s *Store) Changes(rel uint32) Changes {
 	return Changes{r: s.rels[rel], copies: &s.copies}
 }
 
+// WindowChanges returns a cursor before the first net change of the epoch in
+// window w of a relation: Old is the multiplicity in the window as it was at
+// Begin, New that in the window as it is now.
+func (s *Store) WindowChanges(rel uint32, w int) Changes {
+	return Changes{r: s.rels[rel], copies: &s.copies, view: view{inside, w}}
+}
+
+// OutsideChanges is like WindowChanges for what is not in window w.
+func (s *Store) OutsideChanges(rel uint32, w int) Changes {
+	return Changes{r: s.rels[rel], copies: &s.copies, view: view{beyond, w}}
+}
+
+// view tells which contributions count: all, or those in a window, or those
+// that are not in it.
+type view struct{ part, w int }
+
+const (
+	all = iota
+	inside
+	beyond
+)
+
+// count is the multiplicity of a fact in a view.
+func (v view) count(c *copies, r *relation, tail []uint64) int64 {
+	switch v.part {
+	case inside:
+		return r.frames.in(c, tail, v.w)
+	case beyond:
+		return c.count(tail[2]) - r.frames.in(c, tail, v.w)
+	}
+	return c.count(tail[2])
+}
+
+// old is the multiplicity at Begin of the touched fact number i.
+func (v view) old(r *relation, i int) int64 {
+	switch v.part {
+	case inside:
+		return r.frames.old(i, v.w)
+	case beyond:
+		return r.touched[i].old - r.frames.old(i, v.w)
+	}
+	return r.touched[i].old
+}
+
 // Next steps to the next change and reports whether there is one.
 func (c *Changes) Next() bool {
 	if c.r == nil {
 		return false
 	}
 	for c.next < len(c.r.touched) {
-		t := c.r.touched[c.next]
+		i := c.next
 		c.next++
-		w := c.r.facts.at(t.rec)
-		if n := c.copies.count(w[c.r.arity+2]); n != t.old {
-			c.tuple, c.old, c.new = w[:c.r.arity:c.r.arity], t.old, n
+		w := c.r.facts.at(c.r.touched[i].rec)
+		old, n := c.view.old(c.r, i), c.view.count(c.copies, c.r, w[c.r.arity:])
+		if n != old {
+			c.tuple, c.old, c.new = w[:c.r.arity:c.r.arity], old, n
 			return true
 		}
 	}
@@ -68,6 +114,7 @@ func (s *Store) Touched() []uint32 { return s.dirty }
 type Facts struct {
 	r         *relation
 	copies    *copies
+	view      view
 	page, rec int
 	tuple     []uint64
 	n         int64
@@ -76,6 +123,18 @@ type Facts struct {
 // Facts returns a cursor before the first fact of a relation.
 func (s *Store) Facts(rel uint32) Facts {
 	return Facts{r: s.rels[rel], copies: &s.copies}
+}
+
+// FactsIn returns a cursor before the first fact of window w of a relation, with
+// the multiplicities in it. Between the events of an epoch and its Advance the
+// window stands where it was.
+func (s *Store) FactsIn(rel uint32, w int) Facts {
+	return Facts{r: s.rels[rel], copies: &s.copies, view: view{inside, w}}
+}
+
+// FactsOutside is like FactsIn for what is not in window w.
+func (s *Store) FactsOutside(rel uint32, w int) Facts {
+	return Facts{r: s.rels[rel], copies: &s.copies, view: view{beyond, w}}
 }
 
 // Next steps to the next fact and reports whether there is one.
@@ -92,7 +151,7 @@ func (f *Facts) Next() bool {
 		for end := int(facts.info[f.page].fresh); f.rec < end; {
 			w := page[f.rec*facts.width : (f.rec+1)*facts.width]
 			f.rec++
-			if n := f.copies.count(w[arity+2]); n != 0 {
+			if n := f.view.count(f.copies, f.r, w[arity:]); n != 0 {
 				f.tuple, f.n = w[:arity:arity], n
 				return true
 			}
@@ -128,7 +187,7 @@ func (s *Store) Scan(rel uint32) iter.Seq[Contribution] {
 			more := s.copies.each(w[r.arity:], func(e entry) bool {
 				c.Time, c.Seq, c.Value, c.ID = e.time, e.seq>>1, e.value, ""
 				if e.seq&1 != 0 {
-					c.ID = s.named[e.seq].id
+					c.ID = s.named[name{uint64(rel), e.seq}].id
 				}
 				return yield(c)
 			})

@@ -155,7 +155,7 @@ func (e *encoder) list(s *Store, tail []uint64) int {
 		}
 		if x.seq&1 != 0 {
 			flags |= copyID
-			id = s.named[x.seq].id
+			id = s.named[name{uint64(e.rel), x.seq}].id
 		}
 		e.buf = append(e.buf, flags)
 		e.stamp(x.time, x.seq>>1)

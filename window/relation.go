@@ -22,6 +22,8 @@ type relation struct {
 	arity   int
 	facts   slab
 	slots   []uint64
+	frames  *frames // nil: no windows, and everything is kept
+	seq     uint64  // number of the next append
 	live    int     // facts with a contribution; facts.live counts the touched ones too
 	touched []touch // facts touched in this epoch, in order of first touch
 
@@ -178,8 +180,8 @@ const touchBytes = 16
 
 func (r *relation) bytes() int64 {
 	return r.facts.bytes() + int64(cap(r.slots)+cap(r.changed)+cap(r.pending))*8 +
-		int64(cap(r.touched))*touchBytes + relationBytes
+		int64(cap(r.touched))*touchBytes + r.frames.bytes() + relationBytes
 }
 
 // relationBytes is the size of the relation itself and of the pointer to it.
-const relationBytes = 288
+const relationBytes = 304

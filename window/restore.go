@@ -19,9 +19,9 @@ const pagesSlack = 1 << 20
 type Restorer struct {
 	s *Store
 	codec
-	seen  []seen // by relation
-	room  int64  // pages of a relation that may be named
-	top   uint64 // 1 + the largest sequence number
+	seen  []seen   // by relation
+	top   []uint64 // by relation, 1 + the largest sequence number
+	room  int64    // pages of a relation that may be named
 	chunk []byte
 	at    int // position in chunk
 }
@@ -50,8 +50,8 @@ func (s *seen) add(rec uint32) bool {
 // Restore begins to fill a store that has its relations and no fact.
 // If tracking is on, the facts that come this way count as not changed.
 func (s *Store) Restore() *Restorer {
-	invariant.Check(s.live == 0 && s.seq == 0 && s.capture == nil, "facts are restored into a store that has some")
-	r := &Restorer{s: s, seen: make([]seen, len(s.rels)), room: pagesSlack}
+	invariant.Check(s.live == 0 && len(s.framed) == 0 && s.capture == nil, "facts are restored into a store that has some")
+	r := &Restorer{s: s, seen: make([]seen, len(s.rels)), top: make([]uint64, len(s.rels)), room: pagesSlack}
 	return r
 }
 
@@ -144,7 +144,7 @@ func (r *Restorer) fact() error {
 	}
 	e, err := r.stamp(flags&flagTime != 0, flags&flagSeq != 0)
 	if err == nil && fresh {
-		r.top = max(r.top, r.seq)
+		r.top[r.rel] = max(r.top[r.rel], r.seq)
 		tail := r.place(rl, uint32(rec))
 		tail[0], tail[1], tail[2] = uint64(e.time), e.seq, formOne
 		r.s.live++
@@ -202,7 +202,7 @@ func (r *Restorer) many(rl *relation, rec uint32, fresh bool) error {
 		if !fresh {
 			continue
 		}
-		r.top = max(r.top, r.seq)
+		r.top[r.rel] = max(r.top[r.rel], r.seq)
 		if len(id) > 0 && !r.name(string(id), e, rec) {
 			return r.damaged("an ID twice")
 		}
@@ -247,10 +247,11 @@ func (r *Restorer) name(id string, e entry, rec uint32) bool {
 	if _, ok := s.ids[id]; ok {
 		return false
 	}
-	if _, ok := s.named[e.seq]; ok {
+	n := name{uint64(r.rel), e.seq}
+	if _, ok := s.named[n]; ok {
 		return false
 	}
-	s.name(id, e.seq, named{id, e.time, uint32(r.rel), rec})
+	s.name(n, named{id, e.time, rec})
 	return true
 }
 
@@ -316,24 +317,28 @@ func (s *slab) settle(state int) {
 	}
 }
 
-// Finish ends the filling: sequence is what [Store.Sequence] said when the
-// newest capture began. The error wraps ErrCorrupt if the chunks contradict
-// each other or the sequence; the store is good for nothing then. The cost is
-// one entry of a hash table for each fact.
-func (r *Restorer) Finish(sequence uint64) error {
+// Finish ends the filling: sequences is, by relation, what [Store.Sequence] said
+// when the newest capture began. The error wraps ErrCorrupt if the chunks
+// contradict each other or the sequences; the store is good for nothing then.
+// The cost is one entry of a hash table for each fact. Windows are set
+// afterwards.
+func (r *Restorer) Finish(sequences []uint64) error {
 	s := r.s
-	if sequence < r.top || sequence > 1<<63 {
-		return fmt.Errorf("%w: facts up to number %d, the next one would be %d", errs.ErrCorrupt, r.top, sequence)
+	if len(sequences) != len(s.rels) {
+		return fmt.Errorf("%w: %d sequence numbers for %d relations", errs.ErrCorrupt, len(sequences), len(s.rels))
 	}
 	r.seen = nil
 	for i, rl := range s.rels {
+		if next := sequences[i]; next < r.top[i] || next > 1<<63 {
+			return fmt.Errorf("%w: contributions to relation %d are below number %d, the next one would be %d", errs.ErrCorrupt, i, r.top[i], next)
+		}
+		rl.seq = sequences[i]
 		rl.facts.settle(rl.arity + 2)
 		rl.live = rl.facts.live
 		if !rl.index(&s.hash) {
 			return fmt.Errorf("%w: a fact of relation %d is in two records", errs.ErrCorrupt, i)
 		}
 	}
-	s.seq = sequence
 	return nil
 }
 

@@ -1,5 +1,7 @@
 package window
 
+import "iter"
+
 // pageWordsMax bounds the size of a page of a slab, 64 KiB: large enough that
 // the directory of pages stays in the cache, small enough that pages become
 // wholly free and go back to the runtime.
@@ -45,6 +47,24 @@ func (s *slab) at(rec uint32) []uint64 {
 	p := s.pages[rec>>s.shift]
 	off := int(rec&(1<<s.shift-1)) * s.width
 	return p[off : off+s.width : off+s.width]
+}
+
+// all walks the records that were handed out, and free ones among them that have
+// been used before.
+func (s *slab) all() iter.Seq2[uint32, []uint64] {
+	return func(yield func(uint32, []uint64) bool) {
+		for p, page := range s.pages {
+			if s.info[p].used == 0 {
+				continue
+			}
+			for i := range uint32(s.info[p].fresh) {
+				w := page[int(i)*s.width : int(i+1)*s.width]
+				if !yield(uint32(p)<<s.shift|i, w) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // alloc hands out a record. Its words hold anything if it was used before.

@@ -27,27 +27,33 @@ type Store struct {
 	hash   hasher
 	rels   []*relation
 	copies copies
-	seq    uint64 // the next sequence number
-	live   int64  // contributions
+	live   int64 // contributions
 
-	dirty []uint32 // relations touched in this epoch, in order of first touch
-	undo  undoLog
+	running bool     // an epoch is
+	dirty   []uint32 // relations touched in this epoch, in order of first touch
+	undo    undoLog
+	framed  []uint32 // relations with frames, ascending
+	ranges  []span   // what Advance visits
 
 	// IDs of live contributions; both maps are nil until the first ID.
-	ids     map[string]uint64 // to the sequence word
-	named   map[uint64]named  // from the sequence word
-	idBytes int64             // length of all IDs together
-	idMost  int               // IDs since the maps were made: maps do not shrink
+	ids     map[string]name
+	named   map[name]named
+	idBytes int64 // length of all IDs together
+	idMost  int   // IDs since the maps were made: maps do not shrink
 
 	tracking bool     // changed records are noted
 	capture  *Capture // the running one, nil if there is none
 }
 
+// name tells a contribution apart from all others: its relation and its sequence
+// word there.
+type name struct{ rel, seq uint64 }
+
 // named is where the contribution with an ID is.
 type named struct {
-	id       string
-	time     int64
-	rel, rec uint32
+	id   string
+	time int64
+	rec  uint32
 }
 
 // NewStore returns an empty store without relations.
@@ -80,7 +86,8 @@ func (s *Store) Relations() int { return len(s.rels) }
 
 // Begin starts an epoch. The one before has ended with Commit or Rollback.
 func (s *Store) Begin() {
-	invariant.Check(len(s.dirty) == 0, "an epoch begins before the last one ended")
+	invariant.Check(!s.running, "an epoch begins before the last one ended")
+	s.running = true
 }
 
 // Insert adds a contribution to a fact: its event time in nanoseconds, its
@@ -99,8 +106,8 @@ func (s *Store) Insert(rel uint32, tuple []uint64, time int64, value uint64, id 
 		return arityError(r, tuple)
 	}
 	if id != "" {
-		if seq, ok := s.ids[id]; ok {
-			return s.refresh(seq, rel, tuple, time, value)
+		if known, ok := s.ids[id]; ok {
+			return s.refresh(known, rel, tuple, time, value)
 		}
 	}
 	hash := s.hash.sum(tuple)
@@ -120,40 +127,53 @@ func (s *Store) Insert(rel uint32, tuple []uint64, time int64, value uint64, id 
 	if old == 0 {
 		r.live++
 	}
-	seq := s.seq << 1
-	s.seq++
+	seq := r.seq << 1
+	r.seq++
 	if id != "" {
 		seq |= 1
-		s.name(id, seq, named{id, time, rel, rec})
+		s.name(name{uint64(rel), seq}, named{id, time, rec})
 	}
 	s.copies.insert(tail, entry{time, seq, value})
+	if r.frames != nil {
+		r.frames.add(&s.copies, rec, time, seq)
+	}
 	s.live++
 	s.undo.inserted(rel, rec, time)
 	return nil
 }
 
-// refresh gives the contribution with this sequence word a new time and value.
-func (s *Store) refresh(seq uint64, rel uint32, tuple []uint64, time int64, value uint64) error {
-	at := s.named[seq]
-	if at.rel != rel || !equal(s.rels[rel].facts.at(at.rec), tuple) {
+// refresh gives the contribution with this name a new time and value.
+func (s *Store) refresh(known name, rel uint32, tuple []uint64, time int64, value uint64) error {
+	at := s.named[known]
+	if known.rel != uint64(rel) || !equal(s.rels[rel].facts.at(at.rec), tuple) {
 		return errTakenID
 	}
 	r := s.rels[rel]
 	tail := r.facts.at(at.rec)[r.arity:]
 	s.touch(r, rel, at.rec, s.hash.sum(tuple), tail, s.copies.count(tail[2]))
-	old := s.move(tail, entry{at.time, seq, 0}, entry{time, seq, value})
+	old := s.move(rel, at.rec, entry{at.time, known.seq, 0}, entry{time, known.seq, value})
+	if r.frames != nil {
+		r.frames.refreshed(at.rec, time, known.seq)
+	}
 	s.undo.refreshed(rel, at.rec, old, time)
 	return nil
 }
 
 // move takes the contribution with the time and number of from, and puts to in
 // its stead, which has the same number.
-func (s *Store) move(tail []uint64, from, to entry) (old entry) {
+func (s *Store) move(rel, rec uint32, from, to entry) (old entry) {
+	r := s.rels[rel]
+	tail := r.facts.at(rec)[r.arity:]
 	old = s.copies.take(tail, s.copies.exact(tail, from))
 	s.copies.insert(tail, to)
-	at := s.named[to.seq]
+	if r.frames != nil {
+		r.frames.remove(&s.copies, rec, old.time, old.seq)
+		r.frames.add(&s.copies, rec, to.time, to.seq)
+	}
+	known := name{uint64(rel), to.seq}
+	at := s.named[known]
 	at.time = to.time
-	s.named[to.seq] = at
+	s.named[known] = at
 	return old
 }
 
@@ -179,7 +199,10 @@ func (s *Store) Delete(rel uint32, tuple []uint64, value uint64) error {
 		}
 		return errNoFact
 	}
-	s.retract(r, rel, rec, hash, tail, at)
+	e := s.retract(r, rel, rec, hash, tail, at)
+	if r.frames != nil {
+		r.frames.remove(&s.copies, rec, e.time, e.seq)
+	}
 	return nil
 }
 
@@ -187,23 +210,27 @@ func (s *Store) Delete(rel uint32, tuple []uint64, value uint64) error {
 // to be the one of the contribution, and rel its relation. Errors wrap
 // ErrNoSuchFact.
 func (s *Store) DeleteID(id string, rel uint32, tuple []uint64) error {
-	seq, ok := s.ids[id]
+	known, ok := s.ids[id]
 	if !ok {
 		return errNoID
 	}
-	at := s.named[seq]
-	r := s.rels[at.rel]
-	if tuple != nil && (at.rel != rel || len(tuple) != r.arity || !equal(r.facts.at(at.rec), tuple)) {
+	at := s.named[known]
+	r := s.rels[known.rel]
+	if tuple != nil && (known.rel != uint64(rel) || len(tuple) != r.arity || !equal(r.facts.at(at.rec), tuple)) {
 		return errOtherID
 	}
 	w := r.facts.at(at.rec)
 	tail := w[r.arity:]
-	s.retract(r, at.rel, at.rec, s.hash.sum(w[:r.arity]), tail, s.copies.exact(tail, entry{at.time, seq, 0}))
+	s.retract(r, uint32(known.rel), at.rec, s.hash.sum(w[:r.arity]), tail, s.copies.exact(tail, entry{at.time, known.seq, 0}))
+	if r.frames != nil {
+		r.frames.remove(&s.copies, at.rec, at.time, known.seq)
+	}
 	return nil
 }
 
-// retract takes the contribution at a place of a fact.
-func (s *Store) retract(r *relation, rel, rec, hash uint32, tail []uint64, at place) {
+// retract takes the contribution at a place of a fact. What orders it for
+// windows is left to the caller.
+func (s *Store) retract(r *relation, rel, rec, hash uint32, tail []uint64, at place) entry {
 	old := s.copies.count(tail[2])
 	s.touch(r, rel, rec, hash, tail, old)
 	if old == 1 {
@@ -213,12 +240,13 @@ func (s *Store) retract(r *relation, rel, rec, hash uint32, tail []uint64, at pl
 	s.live--
 	id := ""
 	if e.seq&1 != 0 {
-		id = s.unname(e.seq)
+		id = s.unname(name{uint64(rel), e.seq})
 	}
 	s.undo.removed(rel, rec, e, id)
+	return e
 }
 
-// touch notes the multiplicity of a fact before the first change of the epoch.
+// touch notes the multiplicities of a fact before the first change of the epoch.
 func (s *Store) touch(r *relation, rel, rec, hash uint32, tail []uint64, old int64) {
 	if tail[2]&touchedBit != 0 {
 		return
@@ -231,28 +259,39 @@ func (s *Store) touch(r *relation, rel, rec, hash uint32, tail []uint64, old int
 		s.dirty = append(s.dirty, rel)
 	}
 	r.touched = append(r.touched, touch{old, rec, hash})
+	if r.frames != nil {
+		r.frames.touch(&s.copies, tail)
+	}
 }
 
-func (s *Store) name(id string, seq uint64, at named) {
+func (s *Store) name(n name, at named) {
 	if s.ids == nil {
-		s.ids, s.named = map[string]uint64{}, map[uint64]named{}
+		s.ids, s.named = map[string]name{}, map[name]named{}
 	}
-	s.ids[id] = seq
-	s.named[seq] = at
-	s.idBytes += int64(len(id))
+	s.ids[at.id] = n
+	s.named[n] = at
+	s.idBytes += int64(len(at.id))
 	s.idMost = max(s.idMost, len(s.ids))
 }
 
-func (s *Store) unname(seq uint64) (id string) {
-	id = s.named[seq].id
+func (s *Store) unname(n name) (id string) {
+	id = s.named[n].id
 	delete(s.ids, id)
-	delete(s.named, seq)
+	delete(s.named, n)
 	s.idBytes -= int64(len(id))
 	return id
 }
 
 // Commit ends the epoch and keeps what it did.
-func (s *Store) Commit() { s.finish() }
+func (s *Store) Commit() {
+	for _, old := range s.undo.framings {
+		old.frames.release(&s.copies, s.rels[old.rel].frames)
+	}
+	for _, rel := range s.framed {
+		s.rels[rel].frames.commit()
+	}
+	s.finish()
+}
 
 // Rollback ends the epoch and undoes all of it, in time linear in its events.
 func (s *Store) Rollback() {
@@ -261,33 +300,50 @@ func (s *Store) Rollback() {
 		if !ok {
 			break
 		}
-		r := s.rels[op.rel]
-		tail := r.facts.at(op.rec)[r.arity:]
-		switch op.kind {
-		case opInserted:
-			s.seq--
-			e := s.copies.take(tail, s.copies.exact(tail, entry{op.time, s.seq<<1 | 1, 0}))
-			if e.seq&1 != 0 {
-				s.unname(e.seq)
-			}
-			s.live--
-			if s.copies.count(tail[2]) == 0 {
-				r.live--
-			}
-		case opRemoved:
-			if s.copies.count(tail[2]) == 0 {
-				r.live++
-			}
-			s.copies.insert(tail, op.e)
-			s.live++
-			if op.id != "" {
-				s.name(op.id, op.e.seq, named{op.id, op.e.time, op.rel, op.rec})
-			}
-		case opRefreshed:
-			s.move(tail, entry{op.time, op.e.seq, 0}, op.e)
-		}
+		s.takeBack(&op)
+	}
+	for _, rel := range s.framed {
+		s.rels[rel].frames.rollback()
 	}
 	s.finish()
+}
+
+// takeBack undoes one operation, the last that is not undone yet.
+func (s *Store) takeBack(op *op) {
+	r := s.rels[op.rel]
+	switch op.kind {
+	case opInserted:
+		r.seq--
+		tail := r.facts.at(op.rec)[r.arity:]
+		e := s.copies.take(tail, s.copies.exact(tail, entry{op.time, r.seq<<1 | 1, 0}))
+		if r.frames != nil {
+			r.frames.remove(&s.copies, op.rec, e.time, e.seq)
+		}
+		if e.seq&1 != 0 {
+			s.unname(name{uint64(op.rel), e.seq})
+		}
+		s.live--
+		if s.copies.count(tail[2]) == 0 {
+			r.live--
+		}
+	case opRemoved:
+		tail := r.facts.at(op.rec)[r.arity:]
+		if s.copies.count(tail[2]) == 0 {
+			r.live++
+		}
+		s.copies.insert(tail, op.e)
+		if r.frames != nil {
+			r.frames.add(&s.copies, op.rec, op.e.time, op.e.seq)
+		}
+		s.live++
+		if op.id != "" {
+			s.name(name{uint64(op.rel), op.e.seq}, named{op.id, op.e.time, op.rec})
+		}
+	case opRefreshed:
+		s.move(op.rel, op.rec, entry{op.time, op.e.seq, 0}, op.e)
+	case opFramed:
+		s.frame(op.rel, op.frames).release(&s.copies, op.frames)
+	}
 }
 
 // finish forgets the epoch: facts without contributions lose their records,
@@ -312,6 +368,7 @@ func (s *Store) finish() {
 	}
 	s.undo.reset()
 	s.dirty = s.dirty[:0]
+	s.running = false
 }
 
 // trimIDs makes the maps anew when they have emptied.
@@ -319,9 +376,9 @@ func (s *Store) trimIDs() {
 	if s.idMost < 1024 || len(s.ids) > s.idMost/8 {
 		return
 	}
-	ids, at := make(map[string]uint64, len(s.ids)), make(map[uint64]named, len(s.ids))
-	for id, seq := range s.ids {
-		ids[id], at[seq] = seq, s.named[seq]
+	ids, at := make(map[string]name, len(s.ids)), make(map[name]named, len(s.ids))
+	for id, n := range s.ids {
+		ids[id], at[n] = n, s.named[n]
 	}
 	s.ids, s.named, s.idMost = ids, at, len(ids)
 }
@@ -337,6 +394,19 @@ func (s *Store) Count(rel uint32, tuple []uint64) int64 {
 		return 0
 	}
 	return s.copies.count(r.facts.at(rec)[r.arity+2])
+}
+
+// CountIn returns the multiplicity of a fact in window w of its relation.
+func (s *Store) CountIn(rel uint32, w int, tuple []uint64) int64 {
+	r := s.rels[rel]
+	if len(tuple) != r.arity {
+		return 0
+	}
+	rec, ok := r.find(tuple, s.hash.sum(tuple))
+	if !ok {
+		return 0
+	}
+	return r.frames.in(&s.copies, r.facts.at(rec)[r.arity:], w)
 }
 
 // Len returns the number of facts of a relation, each counted once.

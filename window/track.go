@@ -54,8 +54,8 @@ func (s *Store) Track() {
 	s.tracking = true
 }
 
-// Sequence returns the number that the next insertion gets.
-func (s *Store) Sequence() uint64 { return s.seq }
+// Sequence returns the number that the next append to a relation gets.
+func (s *Store) Sequence(rel uint32) uint64 { return s.rels[rel].seq }
 
 // note remembers that a record changes, before it does. A running capture that
 // still has to read it gets its state as it is.

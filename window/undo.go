@@ -9,6 +9,7 @@ const (
 	opInserted = iota
 	opRemoved
 	opRefreshed
+	opFramed
 )
 
 const (
@@ -23,9 +24,17 @@ const (
 //	inserted   the time: its sequence number follows from counting back
 //	removed    time, sequence word, value
 //	refreshed  old time, sequence word, old value, new time
+//	framed     nothing
 type undoLog struct {
-	words []uint64
-	ids   []string // of the removed contributions that had one
+	words    []uint64
+	ids      []string  // of the removed contributions that had one
+	framings []framing // what was replaced
+}
+
+// framing is what windows a relation had.
+type framing struct {
+	rel    uint32
+	frames *frames // nil = none
 }
 
 // op is an entry of the undo log.
@@ -35,6 +44,7 @@ type op struct {
 	time     int64 // inserted and refreshed: the time that the contribution has now
 	e        entry // removed and refreshed: the contribution as it was
 	id       string
+	frames   *frames // framed: as they were
 }
 
 func head(kind int, rel, rec uint32) uint64 {
@@ -56,6 +66,11 @@ func (u *undoLog) refreshed(rel, rec uint32, old entry, time int64) {
 	u.words = append(u.words, uint64(old.time), old.seq, old.value, uint64(time), head(opRefreshed, rel, rec))
 }
 
+func (u *undoLog) framed(rel uint32, old *frames) {
+	u.framings = append(u.framings, framing{rel, old})
+	u.words = append(u.words, head(opFramed, rel, 0))
+}
+
 // pop takes the last entry off the log; ok is false when it is empty.
 func (u *undoLog) pop() (o op, ok bool) {
 	if len(u.words) == 0 {
@@ -63,6 +78,12 @@ func (u *undoLog) pop() (o op, ok bool) {
 	}
 	h := u.drop()
 	o = op{kind: int(h & kindMask), rec: uint32(h >> kindBits), rel: uint32(h >> (32 + kindBits))}
+	if o.kind == opFramed {
+		last := len(u.framings) - 1
+		o.frames = u.framings[last].frames
+		u.framings = u.framings[:last]
+		return o, true
+	}
 	if o.kind != opRemoved {
 		o.time = int64(u.drop())
 	}
@@ -86,7 +107,9 @@ func (u *undoLog) drop() uint64 {
 
 func (u *undoLog) reset() {
 	clear(u.ids)
-	u.words, u.ids = u.words[:0], u.ids[:0]
+	u.words, u.ids, u.framings = u.words[:0], u.ids[:0], nil
 }
 
-func (u *undoLog) bytes() int64 { return int64(cap(u.words))*8 + int64(cap(u.ids))*16 }
+func (u *undoLog) bytes() int64 {
+	return int64(cap(u.words))*8 + int64(cap(u.ids))*16 + int64(cap(u.framings))*16
+}

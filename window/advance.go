@@ -1,0 +1,217 @@
+package window
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Advance moves the ends of all windows to logical time t, none back, and
+// retracts what neither a window nor a retention needs any more. It comes once
+// in an epoch, after its events and before its changes are read, and belongs to
+// the epoch. It returns how many contributions have expired, and how many
+// columns their facts had. The cost is that of the contributions that enter or
+// leave a window or expire, whatever the span of time, and O(1) for each window.
+func (s *Store) Advance(t int64) (expired, columns uint64) {
+	for _, rel := range s.framed {
+		r := s.rels[rel]
+		r.frames.at = max(r.frames.at, t)
+		s.slide(r, rel)
+		n := s.expire(r, rel)
+		expired += n
+		columns += n * uint64(r.arity)
+	}
+	return expired, columns
+}
+
+// slide moves the windows of a relation to its logical time, and touches the
+// facts with contributions that enter or leave one. What expires for sure is
+// left to expire.
+func (s *Store) slide(r *relation, rel uint32) {
+	f := r.frames
+	for _, q := range [...]*queue{f.times, f.numbers} {
+		if q == nil {
+			continue
+		}
+		s.ranges = f.moves(s.ranges[:0], q.byNumber, r.seq)
+		from := int64(math.MinInt64)
+		switch keeps := f.horizon(r.seq); {
+		case f.byTime && !f.byNumber:
+			from = keeps.time
+		case f.byNumber && !f.byTime:
+			from = keeps.number
+		}
+		for _, m := range merge(s.ranges) {
+			if m.hi >= from {
+				s.touchAll(r, rel, q, span{max(m.lo, from), m.hi})
+			}
+		}
+	}
+}
+
+// moves brings the windows of one kind to the logical time and appends the
+// ranges that enter or leave one.
+func (f *frames) moves(ranges []span, byNumber bool, next uint64) []span {
+	for i := range f.list {
+		w := &f.list[i]
+		if w.win.IsZero() || w.win.Last > 0 != byNumber {
+			continue
+		}
+		old, now := w.now, spanAt(w.win, f.at, next)
+		if old == now {
+			continue
+		}
+		w.now = now
+		if now.lo > old.lo {
+			ranges = append(ranges, span{old.lo, min(now.lo-1, old.hi)})
+		}
+		if now.hi > old.hi {
+			ranges = append(ranges, span{max(old.hi+1, now.lo), now.hi})
+		}
+	}
+	return ranges
+}
+
+// merge sorts ranges and joins those that overlap.
+func merge(ranges []span) []span {
+	if len(ranges) < 2 {
+		return ranges
+	}
+	slices.SortFunc(ranges, func(a, b span) int { return cmp.Compare(a.lo, b.lo) })
+	n := 0
+	for _, m := range ranges[1:] {
+		if m.lo <= ranges[n].hi {
+			ranges[n].hi = max(ranges[n].hi, m.hi)
+		} else {
+			n++
+			ranges[n] = m
+		}
+	}
+	return ranges[:n+1]
+}
+
+// touchAll touches the facts of the contributions in a range of a queue.
+func (s *Store) touchAll(r *relation, rel uint32, q *queue, in span) {
+	var some batch
+	for at, more := (entry{time: in.lo}), true; more; {
+		n := q.read(&s.copies.blocks[classes-1], at, in.hi, &some)
+		if n == 0 {
+			return
+		}
+		for _, e := range some[:n] {
+			rec := uint32(e.value)
+			if w := r.facts.at(rec); w[r.arity+2]&touchedBit == 0 {
+				s.touch(r, rel, rec, s.hash.sum(w[:r.arity]), w[r.arity:], s.copies.count(w[r.arity+2]))
+			}
+		}
+		at, more = some[n-1].after()
+	}
+}
+
+// horizon is what is needed: with a retention by time the least event time,
+// with one by number the least number.
+func (f *frames) horizon(next uint64) (h horizon) {
+	h = horizon{math.MaxInt64, int64(min(next, math.MaxInt64))}
+	for i := range f.list {
+		if w := &f.list[i]; w.win.Last > 0 {
+			h.number = min(h.number, w.now.lo)
+		} else {
+			h.time = min(h.time, w.now.lo)
+		}
+	}
+	if f.keep > 0 && f.keep < Forever {
+		h.time = min(h.time, newerThan(f.at, f.keep))
+	}
+	return h
+}
+
+// newerThan is the least time that is newer than t less a span.
+func newerThan(t, span int64) int64 {
+	if t < math.MinInt64+span {
+		return math.MinInt64
+	}
+	return t - span + 1
+}
+
+// expire retracts what is no longer needed, and returns how many contributions.
+func (s *Store) expire(r *relation, rel uint32) (n uint64) {
+	f := r.frames
+	keeps := f.horizon(r.seq)
+	switch {
+	case f.byTime && f.byNumber:
+		return s.expireBoth(r, rel, keeps)
+	case f.byTime:
+		return s.popBelow(r, rel, f.times, keeps.time)
+	case f.byNumber:
+		return s.popBelow(r, rel, f.numbers, keeps.number)
+	}
+	return 0
+}
+
+// popBelow retracts the contributions at the front of a queue that are below a
+// bound.
+func (s *Store) popBelow(r *relation, rel uint32, q *queue, bound int64) (n uint64) {
+	blocks := &s.copies.blocks[classes-1]
+	for q.n > 0 && q.front(blocks).time < bound {
+		s.drop(r, rel, q, q.front(blocks))
+		n++
+	}
+	return n
+}
+
+// drop retracts the contribution of an entry of a queue.
+func (s *Store) drop(r *relation, rel uint32, q *queue, e entry) {
+	rec, time, seq := q.contribution(e)
+	w := r.facts.at(rec)
+	tail := w[r.arity:]
+	s.retract(r, rel, rec, s.hash.sum(w[:r.arity]), tail, s.copies.exact(tail, entry{time, seq, 0}))
+	r.frames.remove(&s.copies, rec, time, seq)
+}
+
+// expireBoth retracts what lies below both bounds: where one of them has moved,
+// or the time of a contribution.
+func (s *Store) expireBoth(r *relation, rel uint32, keeps horizon) (n uint64) {
+	f := r.frames
+	old := f.need
+	f.need = keeps
+	if f.full {
+		f.full, f.late = false, f.late[:0]
+		return s.dropUnneeded(r, rel, f.times, everything)
+	}
+	for _, e := range f.late {
+		// It may have been refreshed again, or retracted.
+		at, ok := s.named[name{uint64(rel), e.seq}]
+		if ok && !keeps.has(at.time, e.seq) {
+			s.drop(r, rel, f.times, entry{at.time, e.seq, uint64(at.rec)})
+			n++
+		}
+	}
+	f.late = f.late[:0]
+	if keeps.time > old.time {
+		n += s.dropUnneeded(r, rel, f.times, span{old.time, keeps.time - 1})
+	}
+	if keeps.number > old.number {
+		n += s.dropUnneeded(r, rel, f.numbers, span{old.number, keeps.number - 1})
+	}
+	return n
+}
+
+// dropUnneeded retracts the contributions in a range of a queue that are not
+// needed.
+func (s *Store) dropUnneeded(r *relation, rel uint32, q *queue, in span) (n uint64) {
+	var some batch
+	for at, more := (entry{time: in.lo}), true; more; {
+		k := q.read(&s.copies.blocks[classes-1], at, in.hi, &some)
+		if k == 0 {
+			break
+		}
+		for _, e := range some[:k] {
+			if _, time, seq := q.contribution(e); !r.frames.need.has(time, seq) {
+				s.drop(r, rel, q, e)
+				n++
+			}
+		}
+		at, more = some[k-1].after()
+	}
+	return n
+}

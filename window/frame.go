@@ -1,0 +1,356 @@
+package window
+
+import (
+	"math"
+	"slices"
+
+	"github.com/triegs/triegs/internal/invariant"
+	"github.com/triegs/triegs/query"
+)
+
+// Forever is the retention that keeps everything.
+const Forever = math.MaxInt64
+
+// span is what a window shows: contributions with event time from lo to hi or,
+// if it is one of the newest contributions, those appended with number lo or
+// later.
+type span struct{ lo, hi int64 }
+
+// everything is what the zero Window shows.
+var everything = span{math.MinInt64, math.MaxInt64}
+
+// frame is one window of a relation: what it shows now, and what it showed when
+// the epoch began.
+type frame struct {
+	win      query.Window
+	now, was span
+}
+
+// frames is what a relation has for its windows and for a limited retention.
+type frames struct {
+	list    []frame
+	windows []query.Window
+	keep    int64
+	at, was int64 // logical time, now and when the epoch began
+
+	// What retention asks for. With neither all is kept.
+	byTime, byNumber bool
+	// The order of the contributions by time and by number of append, each nil
+	// if nothing asks for it.
+	times, numbers *queue
+
+	olds []int64 // for each touched fact its multiplicity in each window at Begin
+
+	// For a retention by both: what was needed after the last Advance, refreshed
+	// contributions that are below it, and whether Advance has to look at all.
+	need, needWas horizon
+	late          []entry // by record
+	full, fullWas bool
+}
+
+// horizon is what a relation keeps: contributions from an event time on, and
+// those from a number on.
+type horizon struct{ time, number int64 }
+
+// spanAt is what a window shows at a logical time, next being the number of the
+// next append.
+func spanAt(w query.Window, at int64, next uint64) span {
+	switch {
+	case w.Last > 0:
+		if uint64(w.Last) >= next {
+			return span{0, math.MaxInt64}
+		}
+		return span{int64(next - uint64(w.Last)), math.MaxInt64}
+	case w.Range == 0:
+		return everything
+	}
+	end := w.At(at)
+	return span{w.From(end), end}
+}
+
+// SetWindows replaces the windows that look at a relation, and what is kept
+// beside them: Forever keeps everything, 0 nothing beyond what the windows
+// need, any other span also contributions newer than the logical time less the
+// span. Windows are numbered by their place in the list. Their ends stand at
+// logical time at from now on, except that no end goes back and that one which
+// was there before goes on from where it was; what is no longer needed goes with
+// the next [Store.Advance].
+//
+// Inside of an epoch it belongs to it; a window that is new counts as there
+// since Begin. The cost is that of sorting the contributions if none of the
+// windows before was of the kind.
+func (s *Store) SetWindows(rel uint32, at int64, windows []query.Window, keep int64) {
+	invariant.Check(keep >= 0, "a retention of %d", keep)
+	r := s.rels[rel]
+	old := r.frames
+	if old != nil {
+		at = max(at, old.at)
+	}
+	var next *frames
+	if len(windows) > 0 || keep != Forever {
+		next = newFrames(at, r.seq, windows, keep)
+		next.order(s, r, old)
+	}
+	if !s.running {
+		s.frame(rel, next).release(&s.copies, next)
+		return
+	}
+	if old != nil && next != nil {
+		next.inherit(old)
+	}
+	if next != nil {
+		next.recount(&s.copies, r, old)
+	}
+	s.undo.framed(rel, s.frame(rel, next))
+	if next != nil && old != nil {
+		s.slide(r, rel)
+	}
+}
+
+// Windows returns what SetWindows has set, which must not be written.
+func (s *Store) Windows(rel uint32) []query.Window {
+	if f := s.rels[rel].frames; f != nil {
+		return f.windows
+	}
+	return nil
+}
+
+// frame puts frames in the place of those that a relation has, and returns
+// these.
+func (s *Store) frame(rel uint32, next *frames) (old *frames) {
+	r := s.rels[rel]
+	old, r.frames = r.frames, next
+	i, listed := slices.BinarySearch(s.framed, rel)
+	switch {
+	case next == nil && listed:
+		s.framed = slices.Delete(s.framed, i, i+1)
+	case next != nil && !listed:
+		s.framed = slices.Insert(s.framed, i, rel)
+	}
+	return old
+}
+
+func newFrames(at int64, next uint64, windows []query.Window, keep int64) *frames {
+	f := &frames{windows: slices.Clone(windows), keep: keep, at: at, was: at}
+	ranges, last := false, false
+	for _, w := range windows {
+		now := spanAt(w, at, next)
+		f.list = append(f.list, frame{w, now, now})
+		ranges, last = ranges || w.Range > 0, last || w.Last > 0
+		if w.IsZero() {
+			f.keep = Forever
+		}
+	}
+	if f.keep != Forever {
+		f.byTime = ranges || keep > 0
+		f.byNumber = last || !f.byTime
+	}
+	f.full = f.byTime && f.byNumber
+	f.fullWas = f.full
+	if ranges || f.byTime {
+		f.times = new(queue)
+	}
+	if last || f.byNumber {
+		f.numbers = &queue{byNumber: true}
+	}
+	return f
+}
+
+// order makes the queues of f, or takes over those of the frames before it.
+func (f *frames) order(s *Store, r *relation, old *frames) {
+	build := make([]*queue, 0, 2)
+	switch {
+	case f.times == nil:
+	case old != nil && old.times != nil:
+		f.times = old.times
+	default:
+		build = append(build, f.times)
+	}
+	switch {
+	case f.numbers == nil:
+	case old != nil && old.numbers != nil:
+		f.numbers = old.numbers
+	default:
+		build = append(build, f.numbers)
+	}
+	for _, q := range build {
+		q.fill(&s.copies.blocks[classes-1], r.entries(&s.copies, q))
+	}
+}
+
+// entries lists the contributions of a relation as a queue holds them.
+func (r *relation) entries(c *copies, q *queue) (list []entry) {
+	list = make([]entry, 0, r.facts.live)
+	for rec, w := range r.facts.all() {
+		if w[r.arity+2]&formMask == 0 {
+			continue
+		}
+		c.each(w[r.arity:], func(e entry) bool {
+			list = append(list, q.key(rec, e.time, e.seq))
+			return true
+		})
+	}
+	return list
+}
+
+// inherit goes on with the windows that were there before.
+func (f *frames) inherit(old *frames) {
+	f.was = old.was
+	for i := range f.list {
+		if j := slices.Index(old.windows, f.list[i].win); j >= 0 {
+			f.list[i] = old.list[j]
+		}
+	}
+}
+
+// recount notes what the facts that the epoch has touched already had in the
+// windows of f at Begin.
+func (f *frames) recount(c *copies, r *relation, old *frames) {
+	for i, t := range r.touched {
+		tail := r.facts.at(t.rec)[r.arity:]
+		for k := range f.list {
+			n, j := int64(0), -1
+			if old != nil {
+				j = slices.Index(old.windows, f.list[k].win)
+			}
+			if j >= 0 {
+				n = old.olds[i*len(old.list)+j]
+			} else {
+				n = f.count(c, tail, k, f.list[k].was)
+			}
+			f.olds = append(f.olds, n)
+		}
+	}
+}
+
+// count is the number of contributions to a fact in a span of window w.
+func (f *frames) count(c *copies, tail []uint64, w int, in span) int64 {
+	if f.list[w].win.Last == 0 {
+		return c.within(tail, in.lo, in.hi)
+	}
+	if f.numbers.n == 0 || f.numbers.front(&c.blocks[classes-1]).time >= in.lo {
+		return c.count(tail[2])
+	}
+	return c.newer(tail, uint64(in.lo))
+}
+
+// in is the multiplicity of a fact in window w now.
+func (f *frames) in(c *copies, tail []uint64, w int) int64 {
+	return f.count(c, tail, w, f.list[w].now)
+}
+
+// old is the multiplicity that the touched fact number i had in window w at
+// Begin.
+func (f *frames) old(i, w int) int64 { return f.olds[i*len(f.list)+w] }
+
+// touch notes the multiplicities of a fact in all windows before its first
+// change in the epoch.
+func (f *frames) touch(c *copies, tail []uint64) {
+	for w := range f.list {
+		f.olds = append(f.olds, f.count(c, tail, w, f.list[w].was))
+	}
+}
+
+// add enters a contribution into the queues.
+func (f *frames) add(c *copies, rec uint32, time int64, seq uint64) {
+	if f.times != nil {
+		f.times.add(&c.blocks[classes-1], f.times.key(rec, time, seq))
+	}
+	if f.numbers != nil {
+		f.numbers.add(&c.blocks[classes-1], f.numbers.key(rec, time, seq))
+	}
+}
+
+// remove takes a contribution out of the queues.
+func (f *frames) remove(c *copies, rec uint32, time int64, seq uint64) {
+	if f.times != nil {
+		f.times.remove(&c.blocks[classes-1], f.times.key(rec, time, seq))
+	}
+	if f.numbers != nil {
+		f.numbers.remove(&c.blocks[classes-1], f.numbers.key(rec, time, seq))
+	}
+}
+
+// refreshed has Advance look at a contribution that has got another time, if it
+// may be out of reach for Advance otherwise.
+func (f *frames) refreshed(rec uint32, time int64, seq uint64) {
+	if f.byTime && f.byNumber && !f.need.has(time, seq) {
+		f.late = append(f.late, entry{seq: seq, value: uint64(rec)})
+	}
+}
+
+// has reports whether a contribution is kept.
+func (h horizon) has(time int64, seq uint64) bool {
+	return time >= h.time || int64(seq>>1) >= h.number
+}
+
+// commit and rollback end the epoch.
+func (f *frames) commit() {
+	for i := range f.list {
+		f.list[i].was = f.list[i].now
+	}
+	// Without an Advance nobody has looked at what came too late.
+	f.full = f.full || len(f.late) > 0
+	f.was, f.needWas, f.fullWas = f.at, f.need, f.full
+	f.forget()
+}
+
+func (f *frames) rollback() {
+	for i := range f.list {
+		f.list[i].now = f.list[i].was
+	}
+	f.at, f.need, f.full = f.was, f.needWas, f.fullWas
+	f.forget()
+}
+
+// framesKept is the size up to which frames keep the memory of an epoch.
+const framesKept = 4096
+
+func (f *frames) forget() {
+	f.olds, f.late = f.olds[:0], f.late[:0]
+	if cap(f.olds)*8 > framesKept && int64(cap(f.olds)) > f.most() {
+		f.olds = nil
+	}
+	if cap(f.late)*24 > framesKept {
+		f.late = nil
+	}
+}
+
+// most is the number of olds that is little beside the queues.
+func (f *frames) most() (n int64) {
+	for _, q := range []*queue{f.times, f.numbers} {
+		if q != nil {
+			n += q.n / 4
+		}
+	}
+	return n
+}
+
+// release gives back the queues that other frames do not use, nil among them.
+func (f *frames) release(c *copies, other *frames) {
+	if f == nil {
+		return
+	}
+	if other == nil {
+		other = new(frames)
+	}
+	if f.times != nil && f.times != other.times {
+		f.times.release(&c.blocks[classes-1])
+	}
+	if f.numbers != nil && f.numbers != other.numbers {
+		f.numbers.release(&c.blocks[classes-1])
+	}
+}
+
+func (f *frames) bytes() int64 {
+	if f == nil {
+		return 0
+	}
+	return framesBytes + int64(cap(f.list))*frameBytes + int64(cap(f.windows))*24 +
+		int64(cap(f.olds))*8 + int64(cap(f.late))*24 + f.times.bytes() + f.numbers.bytes()
+}
+
+const (
+	framesBytes = 240
+	frameBytes  = 56
+)

@@ -1,0 +1,168 @@
+package window
+
+import (
+	"math"
+	"slices"
+)
+
+// queue orders the contributions of a relation by one number each, their event
+// time or their place among the appends: a list as that of a fact with many
+// copies, with the same blocks. What an entry holds beside the number:
+//
+//	by time    the sequence word; the record
+//	by number  the event time; the record, and from bit 32 on whether it has an ID
+//
+// Appending in order and taking from the front are O(1), all else is a binary
+// search and a move inside of a block.
+type queue struct {
+	list
+	byNumber bool
+}
+
+// hasID is set in the value of an entry of a queue by number.
+const hasID = 1 << 32
+
+// key is the entry of a contribution.
+func (q *queue) key(rec uint32, time int64, seq uint64) entry {
+	if q.byNumber {
+		return entry{int64(seq >> 1), uint64(time), uint64(rec) | seq&1*hasID}
+	}
+	return entry{time, seq, uint64(rec)}
+}
+
+// contribution takes an entry apart.
+func (q *queue) contribution(e entry) (rec uint32, time int64, seq uint64) {
+	if q.byNumber {
+		return uint32(e.value), int64(e.seq), uint64(e.time)<<1 | e.value>>32
+	}
+	return uint32(e.value), e.time, e.seq
+}
+
+func (q *queue) add(blocks *slab, e entry) {
+	if q.n > 0 {
+		q.insert(blocks, e)
+		return
+	}
+	block := blocks.alloc()
+	e.write(blocks.at(block), 0)
+	q.push(chunk{block: block, n: 1})
+	q.n = 1
+}
+
+// remove takes an entry that is there.
+func (q *queue) remove(blocks *slab, e entry) {
+	if first := q.front(blocks); first == e {
+		q.take(blocks, place{q.head, 0})
+		return
+	}
+	k := q.chunkOf(blocks, e)
+	i := lastUpTo(q.words(blocks, k), int(q.dir[k].n), e) - 1
+	// Only a damaged checkpoint has entries that differ in their records alone.
+	for read(q.words(blocks, k), i).value != e.value {
+		if i--; i < 0 {
+			k--
+			i = int(q.dir[k].n) - 1
+		}
+	}
+	q.take(blocks, place{k, i})
+}
+
+// words returns the entries of a chunk, from its first one on.
+func (l *list) words(blocks *slab, k int) []uint64 {
+	return blocks.at(l.dir[k].block)[copyWords*int(l.dir[k].off):]
+}
+
+// front returns the first entry of a queue that is not empty.
+func (q *queue) front(blocks *slab) entry { return read(q.words(blocks, q.head), 0) }
+
+// batch is room for what one chunk of a queue holds: whoever changes the queue
+// while walking it reads a chunk at a time.
+type batch [blockMax]entry
+
+// read copies entries from the first on that is not before e, those of one
+// chunk, up to the number last, and returns how many: none at the end.
+func (q *queue) read(blocks *slab, e entry, last int64, to *batch) (n int) {
+	if q.n == 0 {
+		return 0
+	}
+	k := q.chunkOf(blocks, e)
+	i := 0
+	for words := q.words(blocks, k); i < int(q.dir[k].n) && e.order(words, i) > 0; {
+		i++
+	}
+	if i == int(q.dir[k].n) {
+		if k++; k == len(q.dir) {
+			return 0
+		}
+		i = 0
+	}
+	words := q.words(blocks, k)
+	for ; i < int(q.dir[k].n) && int64(words[copyWords*i]) <= last; i++ {
+		to[n] = read(words, i)
+		n++
+	}
+	return n
+}
+
+// from returns the first entry with at least this number.
+func (q *queue) from(blocks *slab, number int64) (e entry, ok bool) {
+	var one batch
+	if q.read(blocks, entry{time: number}, math.MaxInt64, &one) == 0 {
+		return entry{}, false
+	}
+	return one[0], true
+}
+
+// after is the least entry behind e; ok is false if there can be none.
+func (e entry) after() (next entry, ok bool) {
+	switch {
+	case e.seq < math.MaxUint64:
+		return entry{time: e.time, seq: e.seq + 1}, true
+	case e.time < math.MaxInt64:
+		return entry{time: e.time + 1}, true
+	}
+	return entry{}, false
+}
+
+// fill makes an empty queue of entries, which it sorts.
+func (q *queue) fill(blocks *slab, entries []entry) {
+	slices.SortFunc(entries, func(a, b entry) int {
+		if a.time != b.time {
+			if a.time < b.time {
+				return -1
+			}
+			return 1
+		}
+		if a.seq < b.seq {
+			return -1
+		}
+		return 1
+	})
+	q.dir = make([]chunk, 0, (len(entries)+blockMax-1)/blockMax)
+	for part := range slices.Chunk(entries, blockMax) {
+		block := blocks.alloc()
+		w := blocks.at(block)
+		for i := range part {
+			part[i].write(w, i)
+		}
+		q.dir = append(q.dir, chunk{block: block, n: uint16(len(part))})
+	}
+	q.n = int64(len(entries))
+}
+
+// release gives the blocks back.
+func (q *queue) release(blocks *slab) {
+	for _, ch := range q.chunks() {
+		blocks.release(ch.block)
+	}
+	q.list = list{}
+}
+
+func (q *queue) bytes() int64 {
+	if q == nil {
+		return 0
+	}
+	return queueBytes + int64(cap(q.dir))*8
+}
+
+const queueBytes = 48
