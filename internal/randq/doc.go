@@ -4,10 +4,11 @@
 //
 // It owns the choice of shapes (self-joins, constants, repeated, anonymous and
 // private variables, ground atoms, products, nullary heads, filters, inline
-// tables) and of streams (small domains so that joins hit, duplicates,
-// retractions by fact, by ID and by value, batches that must be refused). A
-// [Case] is printed as text and read back from it, so that a failure can be
-// kept, replayed and, with [Shrink], made small. It never runs the engine.
+// tables, windows where they are asked for) and of streams (small domains so
+// that joins hit, duplicates, retractions by fact, by ID and by value, batches
+// that must be refused). A [Case] is printed as text and read back from it, so
+// that a failure can be kept, replayed and, with [Shrink], made small. It never
+// runs the engine.
 //
 // Invariants: the same seed gives the same case; every query is acyclic,
 // because its atoms are hung into a tree and share variables with their parent

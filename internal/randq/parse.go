@@ -59,8 +59,8 @@ func tokens(l string) (out []string) {
 			j = quoted(l, i)
 		case l[i] == '<' && j < len(l) && l[j] != ' ' && l[j] != '=':
 			j += strings.IndexByte(l[i:], '>')
-		case strings.IndexByte("(),.", l[i]) < 0:
-			for j < len(l) && strings.IndexByte(" (),.", l[j]) < 0 {
+		case strings.IndexByte("()[],.", l[i]) < 0:
+			for j < len(l) && strings.IndexByte(" ()[],.", l[j]) < 0 {
 				j++
 			}
 		}
@@ -145,10 +145,25 @@ func (q *Query) body(ts []string) error {
 		}
 		return oracle.Arg{Const: long(t)}
 	}
-	for len(ts) > 0 {
+	own := map[int]bool{}
+	var err error
+	for len(ts) > 0 && err == nil {
 		switch {
 		case ts[0] == ",":
 			ts = ts[1:]
+		case ts[0] == "window":
+			q.Window, ts, err = parseWindow(ts[1:])
+		case ts[0] == "last":
+			q.Window, ts, err = parseWindow(ts)
+		case ts[0] == "[" && len(q.Atoms) > 0:
+			last := len(q.Atoms) - 1
+			own[last] = true
+			if q.Atoms[last].Window, ts, err = parseWindow(ts[1:]); err == nil && (len(ts) == 0 || ts[0] != "]") {
+				err = fmt.Errorf("the window of an atom has no end")
+			}
+			if err == nil {
+				ts = ts[1:]
+			}
 		case ts[0] == "distinct":
 			q.Distinct, ts = true, ts[1:]
 		case ts[0] == "set":
@@ -172,7 +187,12 @@ func (q *Query) body(ts []string) error {
 			return fmt.Errorf("unexpected %q", ts)
 		}
 	}
-	return nil
+	for i := range q.Atoms {
+		if !own[i] {
+			q.Atoms[i].Window = q.Window
+		}
+	}
+	return err
 }
 
 // parseValues reads names and rows with colons before them.

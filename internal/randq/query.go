@@ -20,6 +20,9 @@ type Query struct {
 	Distinct bool
 	Set      bool
 	SPARQL   bool // Text gives the SPARQL form; every atom is binary then
+	// Window is that of the query. The text gives an atom a window of its own
+	// where the atom's differs from it, which in SPARQL it never does.
+	Window oracle.Window
 }
 
 // Compare is a filter: a variable, an operator, and a variable or constant.
@@ -242,7 +245,7 @@ func (q *Query) Variant(r *rand.Rand, name string) Query {
 	w.Name = name
 	w.Atoms = nil
 	for _, i := range r.Perm(len(q.Atoms)) {
-		a := oracle.Atom{Relation: q.Atoms[i].Relation}
+		a := oracle.Atom{Relation: q.Atoms[i].Relation, Window: q.Atoms[i].Window}
 		for _, arg := range q.Atoms[i].Args {
 			a.Args = append(a.Args, oracle.Arg{Var: as(arg.Var), Const: arg.Const})
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/triegs/triegs/internal/oracle"
+	querytext "github.com/triegs/triegs/query/text"
 )
 
 var size = Size{Queries: 4, AtomsMax: 6, Epochs: 50}
@@ -56,6 +57,135 @@ func keys(a oracle.Answers) map[string]string {
 		out[k] = ans.Count.String()
 	}
 	return out
+}
+
+// windowed asks for windows too.
+var windowed = Size{Queries: 4, AtomsMax: 6, Epochs: 12, Windows: true}
+
+// TestWindows checks that cases with windows are read back as they were, that
+// every kind of window occurs, and that without them a seed gives no window.
+func TestWindows(t *testing.T) {
+	seen := map[string]int{}
+	for seed := range uint64(200) {
+		c := New(seed, windowed)
+		text := c.String()
+		got, err := Parse(text)
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		if again := New(seed, windowed); got.String() != text || again.String() != text {
+			t.Fatalf("seed %d: read back as\n%s\nfrom\n%s", seed, got.String(), text)
+		}
+		for i, q := range c.Queries {
+			if q.Window != got.Queries[i].Window {
+				t.Fatalf("seed %d: window %+v of %s is read back as %+v", seed, q.Window, q.Text(), got.Queries[i].Window)
+			}
+			for j, a := range q.Atoms {
+				if a.Window != got.Queries[i].Atoms[j].Window {
+					t.Fatalf("seed %d: window %+v in %s is read back as %+v", seed, a.Window, q.Text(), got.Queries[i].Atoms[j].Window)
+				}
+				count(seen, q, a)
+			}
+			parsed, err := querytext.Parse(q.Text())
+			if err != nil {
+				t.Fatalf("seed %d: %s: %v", seed, q.Text(), err)
+			}
+			for j, a := range parsed.Atoms {
+				if w := q.Atoms[j].Window; w != oracle.Window(a.Window) {
+					t.Fatalf("seed %d: the parser reads %+v in %s, want %+v", seed, a.Window, q.Text(), w)
+				}
+			}
+		}
+		for _, q := range New(seed, size).Queries {
+			if text := q.Text(); strings.ContainsAny(text, "[]") || strings.Contains(text, " window ") || strings.Contains(text, "last") {
+				t.Fatalf("seed %d: %s has a window", seed, text)
+			}
+		}
+	}
+	for _, want := range strings.Split("all range slide last own-all own rule sparql long-slide", " ") {
+		if seen[want] < 20 {
+			t.Errorf("%q occurs %d times", want, seen[want])
+		}
+	}
+	t.Logf("windows %v", seen)
+}
+
+// count notes the kind of an atom's window.
+func count(seen map[string]int, q Query, a oracle.Atom) {
+	for name, is := range map[string]bool{
+		"all": a.Window == (oracle.Window{}), "range": a.Window.Range > 0, "slide": a.Window.Slide > 0, "last": a.Window.Last > 0,
+		"own": a.Window != q.Window, "own-all": a.Window == (oracle.Window{}) && a.Window != q.Window,
+		"rule": !q.SPARQL && q.Window != (oracle.Window{}), "sparql": q.SPARQL && q.Window != (oracle.Window{}),
+		"long-slide": a.Window.Slide > a.Window.Range,
+	} {
+		if is {
+			seen[name]++
+		}
+	}
+}
+
+// TestWindowVariant checks that a variant sees through the same windows.
+func TestWindowVariant(t *testing.T) {
+	differ := 0
+	for seed := range uint64(60) {
+		c := New(seed, windowed)
+		store := load(c)
+		store.Advance(int64(windowed.Epochs) * 10)
+		for _, q := range c.Queries {
+			v := q.Variant(newRand(seed), "w")
+			want := keys(q.Oracle().Eval(store))
+			if got := keys(v.Oracle().Eval(store)); !reflect.DeepEqual(want, got) {
+				t.Fatalf("seed %d: %s and its variant %s differ", seed, q.Text(), v.Text())
+			}
+			all := q
+			all.Atoms = slices.Clone(q.Atoms)
+			for i := range all.Atoms {
+				all.Atoms[i].Window = oracle.Window{}
+			}
+			if !reflect.DeepEqual(want, keys(all.Oracle().Eval(store))) {
+				differ++
+			}
+		}
+	}
+	if differ < 30 {
+		t.Errorf("in %d queries only do the windows hide anything", differ)
+	}
+}
+
+// TestShrinkWindows checks that windows that do not matter are taken away.
+func TestShrinkWindows(t *testing.T) {
+	last := func(c Case) bool {
+		return slices.ContainsFunc(c.Queries, func(q Query) bool {
+			return slices.ContainsFunc(q.Atoms, func(a oracle.Atom) bool { return a.Window.Last > 0 })
+		})
+	}
+	shrunk := 0
+	for seed := range uint64(20) {
+		c := New(seed, windowed)
+		if !last(c) {
+			continue
+		}
+		small := Shrink(c, last)
+		if !last(small) || small.parts() > 3 {
+			t.Fatalf("seed %d: shrunk to %d parts:\n%s", seed, small.parts(), small.String())
+		}
+		shrunk++
+	}
+	if shrunk < 10 {
+		t.Errorf("only %d cases hold a count window", shrunk)
+	}
+}
+
+// TestWindowRefused checks that a damaged window is no window.
+func TestWindowRefused(t *testing.T) {
+	for _, text := range []string{
+		"query q(x1) :- U1(x1)[10ns.", "query q(x1) :- U1(x1)[].", "query q(x1) :- U1(x1)[last].", "query q(x1) :- U1(x1)[10ns slide].",
+		"query q(x1) :- U1(x1) window.", "query q(x1) :- U1(x1)[xns].", "query q(x1) :- U1(x1) last y.",
+	} {
+		if _, err := Parse(text); err == nil {
+			t.Errorf("%s: read", text)
+		}
+	}
 }
 
 // TestVariant checks that a variant has the answers of its query.

@@ -6,7 +6,7 @@ import (
 	"github.com/triegs/triegs/internal/oracle"
 )
 
-// Shrink drops queries, epochs, events, atoms and filters as long as the case
+// Shrink drops queries, epochs, events, atoms, filters and windows as long as the case
 // still fails, and gives a case from which nothing single can be dropped. Its
 // cost is about the square of the parts times that of fails.
 func Shrink(c Case, fails func(Case) bool) Case {
@@ -57,6 +57,29 @@ func (c *Case) shrinkQuery(i int, fails func(Case) bool) {
 			*flag(q) = false
 		}
 	}
+	c.shrinkWindows(i, fails)
+}
+
+// shrinkWindows takes away the query's window, then those of single atoms.
+func (c *Case) shrinkWindows(i int, fails func(Case) bool) {
+	plain := func(change func(*Query)) {
+		qs := slices.Clone(c.Queries)
+		change(&qs[i])
+		if fails(Case{qs, c.Epochs}) {
+			c.Queries = qs
+		}
+	}
+	if c.Queries[i].Window != (oracle.Window{}) {
+		plain(func(q *Query) { q.setWindow(oracle.Window{}) })
+	}
+	for j, a := range c.Queries[i].Atoms {
+		if a.Window != c.Queries[i].Window {
+			plain(func(q *Query) {
+				q.Atoms = slices.Clone(q.Atoms)
+				q.Atoms[j].Window = q.Window
+			})
+		}
+	}
 }
 
 // onto is the query with other atoms, without what mentions a variable that
@@ -95,6 +118,14 @@ func (c *Case) parts() int {
 		n += len(q.Atoms) + len(q.Filters) + len(q.Values)
 		for _, flag := range []bool{q.Distinct, q.Set, q.SPARQL} {
 			if flag {
+				n++
+			}
+		}
+		if q.Window != (oracle.Window{}) {
+			n++
+		}
+		for _, a := range q.Atoms {
+			if a.Window != q.Window {
 				n++
 			}
 		}

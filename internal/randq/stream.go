@@ -26,6 +26,9 @@ type Size struct {
 	Queries  int // queries over the stream
 	AtomsMax int // atoms of a query
 	Epochs   int // batches of the stream, refused ones included
+	// Windows gives queries and atoms windows, over event times that go about 10
+	// on with each epoch. Without it the cases of a seed are what they were.
+	Windows bool
 }
 
 // answersMax is about how many valuations a query should have on average, so
@@ -73,6 +76,9 @@ func draw(r *rand.Rand, size Size) Case {
 	perRelation := 32
 	for i := range size.Queries {
 		q := newQuery(r, fmt.Sprintf("q%d", i), size.AtomsMax, domain)
+		if size.Windows {
+			q.addWindows(r)
+		}
 		c.Queries = append(c.Queries, q)
 		perRelation = min(perRelation, density(&q, len(domain)))
 		for _, a := range q.Atoms {

@@ -41,7 +41,11 @@ func (q *Query) rule() string {
 		for i := range args {
 			args[i] = arg(a.Args[i])
 		}
-		body = append(body, a.Relation+"("+strings.Join(args, ", ")+")")
+		own := ""
+		if a.Window != q.Window {
+			own = "[" + windowText(a.Window) + "]"
+		}
+		body = append(body, a.Relation+"("+strings.Join(args, ", ")+")"+own)
 	}
 	for _, c := range q.Filters {
 		body = append(body, c.Left+" "+c.Op+" "+arg(c.Right))
@@ -53,7 +57,7 @@ func (q *Query) rule() string {
 	if q.Set {
 		s += " set"
 	}
-	return s + "."
+	return s + option(q.Window) + "."
 }
 
 // sparql writes the SPARQL form.
@@ -89,7 +93,7 @@ func (q *Query) sparql() string {
 		}
 		s.WriteString(" }")
 	}
-	return s.String() + " }"
+	return s.String() + " }" + clause(q.Window)
 }
 
 // shorts writes terms with spaces between.
