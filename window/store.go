@@ -314,18 +314,11 @@ func (s *Store) takeBack(op *op) {
 	switch op.kind {
 	case opInserted:
 		r.seq--
-		tail := r.facts.at(op.rec)[r.arity:]
-		e := s.copies.take(tail, s.copies.exact(tail, entry{op.time, r.seq<<1 | 1, 0}))
-		if r.frames != nil {
-			r.frames.remove(&s.copies, op.rec, e.time, e.seq)
-		}
-		if e.seq&1 != 0 {
-			s.unname(name{uint64(op.rel), e.seq})
-		}
-		s.live--
-		if s.copies.count(tail[2]) == 0 {
-			r.live--
-		}
+		s.unput(r, op, entry{op.time, r.seq<<1 | 1, 0})
+	case opPut:
+		s.unput(r, op, op.e)
+	case opReturned:
+		r.seq++
 	case opRemoved:
 		tail := r.facts.at(op.rec)[r.arity:]
 		if s.copies.count(tail[2]) == 0 {
@@ -343,6 +336,22 @@ func (s *Store) takeBack(op *op) {
 		s.move(op.rel, op.rec, entry{op.time, op.e.seq, 0}, op.e)
 	case opFramed:
 		s.frame(op.rel, op.frames).release(&s.copies, op.frames)
+	}
+}
+
+// unput takes a contribution back that came with an operation.
+func (s *Store) unput(r *relation, op *op, e entry) {
+	tail := r.facts.at(op.rec)[r.arity:]
+	e = s.copies.take(tail, s.copies.exact(tail, e))
+	if r.frames != nil {
+		r.frames.remove(&s.copies, op.rec, e.time, e.seq)
+	}
+	if e.seq&1 != 0 {
+		s.unname(name{uint64(op.rel), e.seq})
+	}
+	s.live--
+	if s.copies.count(tail[2]) == 0 {
+		r.live--
 	}
 }
 

@@ -10,10 +10,12 @@ const (
 	opRemoved
 	opRefreshed
 	opFramed
+	opPut
+	opReturned
 )
 
 const (
-	kindBits = 2
+	kindBits = 3
 	kindMask = 1<<kindBits - 1
 )
 
@@ -25,6 +27,8 @@ const (
 //	removed    time, sequence word, value
 //	refreshed  old time, sequence word, old value, new time
 //	framed     nothing
+//	put        time, sequence word
+//	returned   nothing: the last sequence number of the relation is free again
 type undoLog struct {
 	words    []uint64
 	ids      []string  // of the removed contributions that had one
@@ -42,7 +46,7 @@ type op struct {
 	kind     int
 	rel, rec uint32
 	time     int64 // inserted and refreshed: the time that the contribution has now
-	e        entry // removed and refreshed: the contribution as it was
+	e        entry // removed and refreshed: the contribution as it was; put: as it is
 	id       string
 	frames   *frames // framed: as they were
 }
@@ -71,6 +75,13 @@ func (u *undoLog) framed(rel uint32, old *frames) {
 	u.words = append(u.words, head(opFramed, rel, 0))
 }
 
+// put is for a contribution that came under a number that was given out before.
+func (u *undoLog) put(rel, rec uint32, e entry) {
+	u.words = append(u.words, uint64(e.time), e.seq, head(opPut, rel, rec))
+}
+
+func (u *undoLog) returned(rel uint32) { u.words = append(u.words, head(opReturned, rel, 0)) }
+
 // pop takes the last entry off the log; ok is false when it is empty.
 func (u *undoLog) pop() (o op, ok bool) {
 	if len(u.words) == 0 {
@@ -78,17 +89,22 @@ func (u *undoLog) pop() (o op, ok bool) {
 	}
 	h := u.drop()
 	o = op{kind: int(h & kindMask), rec: uint32(h >> kindBits), rel: uint32(h >> (32 + kindBits))}
-	if o.kind == opFramed {
+	switch o.kind {
+	case opFramed:
 		last := len(u.framings) - 1
 		o.frames = u.framings[last].frames
 		u.framings = u.framings[:last]
 		return o, true
-	}
-	if o.kind != opRemoved {
-		o.time = int64(u.drop())
-	}
-	if o.kind == opInserted {
+	case opReturned:
 		return o, true
+	case opPut:
+		o.e.seq, o.e.time = u.drop(), int64(u.drop())
+		return o, true
+	case opInserted:
+		o.time = int64(u.drop())
+		return o, true
+	case opRefreshed:
+		o.time = int64(u.drop())
 	}
 	o.e.value, o.e.seq, o.e.time = u.drop(), u.drop(), int64(u.drop())
 	if o.kind == opRemoved && o.e.seq&1 != 0 {
