@@ -91,7 +91,7 @@ func (w *canonicalWriter) rule() {
 		w.list(len(a.Args), ", ", func(i int) { w.arg(a.Args[i]) })
 		w.sb.WriteString(")")
 		if w.q.ownWindow(&a) {
-			w.sb.WriteString(a.Window.suffix())
+			w.sb.WriteString("[" + a.Window.Spec() + "]")
 		}
 	})
 	for i := range w.q.Filters {
@@ -159,7 +159,7 @@ func (w *canonicalWriter) sparql() {
 	}
 	for i, a := range w.q.Atoms {
 		if w.q.ownWindow(&a) {
-			fmt.Fprintf(&w.sb, " # %d%s", i, a.Window.suffix())
+			fmt.Fprintf(&w.sb, " # %d[%s]", i, a.Window.Spec())
 		}
 	}
 }

@@ -73,12 +73,13 @@ func (w Window) String() string {
 	return "window " + FormatSpan(w.Range) + " slide " + FormatSpan(w.Slide)
 }
 
-// suffix writes the window of one atom as rule text has it.
-func (w Window) suffix() string {
+// Spec writes the window as rule text has it in the brackets behind an atom: 10m
+// slide 1m, last 100, or all for the zero Window.
+func (w Window) Spec() string {
 	if w.IsZero() {
-		return "[all]"
+		return "all"
 	}
-	return "[" + strings.TrimPrefix(w.String(), "window ") + "]"
+	return strings.TrimPrefix(w.String(), "window ")
 }
 
 // sparql writes the window as SPARQL text has it behind the group, with a blank

@@ -207,33 +207,47 @@ func (b *brute) connex(root *bruteTree) bool {
 	return true
 }
 
-// measure counts what a Score counts, but for the index orders.
-func (t *bruteTree) measure(above int) Score {
+// measure counts what a Score counts, but for the index orders, below the
+// aliases of the given way.
+func (t *bruteTree) measure(aliases []Alias, above []int) Score {
 	s := Score{Nodes: 1}
-	down := above
 	if t.alias >= 0 {
-		s.SumDepth, s.Height = above, above+1
-		down++
+		s.SumDepth, s.Height = len(above), len(above)+1
+		if !aliases[t.alias].Window.IsZero() {
+			s.WindowHeight = s.Height
+		}
+		for _, a := range above {
+			s.Churn += churn(&aliases[a], &aliases[t.alias])
+		}
+		above = append(slices.Clone(above), t.alias)
 	}
 	for _, c := range t.children {
-		d := c.measure(down)
+		d := c.measure(aliases, above)
 		s.SumDepth += d.SumDepth
+		s.Churn += d.Churn
 		s.Height = max(s.Height, d.Height)
+		s.WindowHeight = max(s.WindowHeight, d.WindowHeight)
 		s.Nodes += d.Nodes
 	}
 	return s
 }
 
 // bruteBest returns the least score and the least height, ok false when there
-// is no tree.
-func bruteBest(schemas [][]query.Var, out []query.Var) (best Score, height int, ok bool) {
+// is no tree. Of the aliases only the windows matter.
+func bruteBest(schemas [][]query.Var, aliases []Alias, out []query.Var) (best Score, height int, ok bool) {
 	b := &brute{schemas: schemas, out: map[query.Var]bool{}}
 	for _, v := range out {
 		b.out[v] = true
 	}
 	b.visit = func(t *bruteTree) {
-		s := t.measure(0)
-		if !ok || s.compare(best) < 0 {
+		s := t.measure(aliases, nil)
+		// Of two scores the lesser is said here again, from the design.
+		less := func(s, t Score) bool {
+			return slices.Compare(
+				[]int{max(0, min(1, s.WindowHeight-2)), int(s.Churn), s.SumDepth, s.Height, s.Nodes},
+				[]int{max(0, min(1, t.WindowHeight-2)), int(t.Churn), t.SumDepth, t.Height, t.Nodes}) < 0
+		}
+		if !ok || less(s, best) {
 			best = s
 		}
 		if !ok || s.Height < height {

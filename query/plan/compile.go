@@ -60,13 +60,22 @@ func prepare(q *query.Query) (p *Plan, refused bool, err error) {
 	return p, false, nil
 }
 
-// choose sets the tree to the first of the best ones.
+// choose sets the tree to the first of the best ones. Those of the least cost
+// are not all of them where one of another cost keeps the facts with windows
+// within fewer levels.
 func (p *Plan) choose() {
 	schemas := make([][]query.Var, len(p.Aliases))
 	for i := range p.Aliases {
 		schemas[i] = slices.Sorted(slices.Values(p.Aliases[i].Vars))
 	}
-	for _, c := range bestTrees(schemas) {
+	p.chooseFrom(bestTrees(schemas, p.Aliases, free))
+	if p.Score.tall() {
+		p.chooseFrom(bestTrees(schemas, p.Aliases, windowLevels))
+	}
+}
+
+func (p *Plan) chooseFrom(trees []candidate) {
+	for _, c := range trees {
 		nodes := number(p.Aliases, c.shape)
 		if s := score(p.Aliases, nodes); p.Nodes == nil || s.compare(p.Score) < 0 {
 			p.Nodes, p.Score = nodes, s

@@ -49,6 +49,9 @@ type ExplainedAlias struct {
 	Folded    int      `json:"folded,omitempty"`
 	Filters   int      `json:"filters,omitempty"`
 	Tables    int      `json:"tables,omitempty"`
+	// Window is what rule text has in the brackets behind the atom, all where it
+	// has no window; empty when no atom of the query has one.
+	Window string `json:"window,omitempty"`
 }
 
 // Explain explains a query of any class. It fails only on what Compile refuses
@@ -86,10 +89,14 @@ func (p *Plan) Explain() *Explanation {
 		for j, v := range a.Vars {
 			keeps[j] = p.varName(v)
 		}
-		x.Aliases = append(x.Aliases, ExplainedAlias{
+		e := ExplainedAlias{
 			Name: p.AliasName(i), Keeps: keeps, Constants: len(a.Consts), Equal: len(a.Equal),
 			Folded: len(a.Private), Filters: len(a.Filters), Tables: len(a.Values),
-		})
+		}
+		if p.windowed() {
+			e.Window = a.Window.Spec()
+		}
+		x.Aliases = append(x.Aliases, e)
 	}
 	return x
 }
@@ -107,6 +114,8 @@ func (p *Plan) costs() (structure, update, delay string) {
 		return "the answer, over the smallest free-connex extension of the query", "depends on the size of the output", "O(1)"
 	case p.Class.Full && p.Class.QHierarchical:
 		return "no answer materialised", "O(1) under any updates", "O(1)"
+	case p.Class.Full && p.windowed():
+		return "no answer materialised", p.windowUpdate(), "O(1)"
 	case p.Class.Full && p.Score.Height <= 2:
 		return "no answer materialised",
 			"amortised O(1) under insertions only and under FIFO windows of one length (tree height 2), O(lambda) in general", "O(1)"
@@ -148,7 +157,11 @@ func (x *Explanation) String() string {
 	line("delay", x.Delay)
 	line("tree", x.Tree)
 	if s := x.Score; s != nil {
-		line("score", fmt.Sprintf("depth sum %d, height %d, nodes %d, index orders %d", s.SumDepth, s.Height, s.Nodes, s.Orders))
+		windows := ""
+		if s.WindowHeight > 0 {
+			windows = fmt.Sprintf("height of windows %d, churn %d, ", s.WindowHeight, s.Churn)
+		}
+		line("score", fmt.Sprintf("%sdepth sum %d, height %d, nodes %d, index orders %d", windows, s.SumDepth, s.Height, s.Nodes, s.Orders))
 	}
 	for _, a := range x.Aliases {
 		line("alias", a.String())
@@ -178,6 +191,9 @@ func (a ExplainedAlias) String() string {
 		case c.n > 1:
 			s += fmt.Sprintf("; %d %s", c.n, c.many)
 		}
+	}
+	if a.Window != "" {
+		s += "; window " + a.Window
 	}
 	return s
 }

@@ -17,13 +17,15 @@ import (
 //
 //	q(x, y) :- r(x, y, _), s(y, 7, "text")
 //
+// An atom may have a window behind it: [10m], [10m slide 1m] or [last 5].
+//
 // Every further line is a condition, taken for one filter of comparisons joined
 // by &&, or a table of rows of integers:
 //
 //	filter x > 3 && y != x
 //	values x y | 1 2 | 3 4
 
-var atomForm = regexp.MustCompile(`([^\s(),]+)\(([^()]*)\)`)
+var atomForm = regexp.MustCompile(`([^\s(),]+)\(([^()]*)\)(\[[^\[\]]*\])?`)
 
 // read reads a query, or fails the test.
 func read(t testing.TB, text string) *query.Query {
@@ -51,11 +53,18 @@ func readQuery(text string) (*query.Query, error) {
 		r.q.Columns = append(r.q.Columns, r.q.Vars[a.Var])
 	}
 	for _, at := range atomForm.FindAllStringSubmatchIndex(body, -1) {
-		r.q.Atoms = append(r.q.Atoms, query.Atom{
+		a := query.Atom{
 			Relation: body[at[2]:at[3]],
 			Args:     r.args(body[at[4]:at[5]]),
 			Pos:      query.Pos{Line: 1, Col: len(head) + 2 + at[0] + 1},
-		})
+		}
+		if at[6] >= 0 {
+			var err error
+			if a.Window, err = readWindow(strings.Fields(strings.Trim(body[at[6]:at[7]], "[]"))); err != nil {
+				return nil, err
+			}
+		}
+		r.q.Atoms = append(r.q.Atoms, a)
 	}
 	for i, l := range lines[1:] {
 		pos := query.Pos{Line: i + 2, Col: 1}
@@ -68,6 +77,17 @@ func readQuery(text string) (*query.Query, error) {
 		}
 	}
 	return r.q, nil
+}
+
+func readWindow(words []string) (w query.Window, err error) {
+	if words[0] == "last" {
+		w.Last, err = strconv.ParseInt(words[1], 10, 64)
+		return w, err
+	}
+	if w.Range, err = query.ParseSpan(words[0]); err == nil && len(words) > 2 {
+		w.Slide, err = query.ParseSpan(words[2])
+	}
+	return w, err
 }
 
 func (r *queryReader) args(list string) (args []query.Arg) {

@@ -24,6 +24,12 @@ import (
 // depths, and among those of the least height, is found exactly in polynomial
 // time. (A search over spanning trees of the intersection graph, as CROWN does
 // it, sees the same trees many times over and explodes on stars.)
+//
+// With windows the aliases above an alias do not weigh the same (churn), but
+// they still add up, and the same search finds the least sum. It can be told to
+// keep the facts that come and go within so many levels: then a part is solved
+// for each number of levels that are left to it, and what hangs under a top has
+// one less, what is lifted above it has not.
 
 // exhaustiveMax is the number of aliases up to which all trees of the least
 // depth sum are compared in every entry of their score.
@@ -47,14 +53,14 @@ type shape struct {
 // from the bottom.
 type candidate struct {
 	*shape
-	sumDepth int // alias ancestors within the subtree, over all its aliases
-	height   int // aliases on the longest way down
-	nodes    int
+	cost   int64 // of the aliases above others within the subtree, added up
+	height int   // aliases on the longest way down
+	nodes  int
 }
 
 // better is the lexicographic order of candidates for the same part.
 func (c candidate) better(d candidate) bool {
-	return cmp.Or(cmp.Compare(c.sumDepth, d.sumDepth), cmp.Compare(c.height, d.height), cmp.Compare(c.nodes, d.nodes)) < 0
+	return cmp.Or(cmp.Compare(c.cost, d.cost), cmp.Compare(c.height, d.height), cmp.Compare(c.nodes, d.nodes)) < 0
 }
 
 // part is a set of aliases to be hung below a key.
@@ -63,39 +69,58 @@ type part struct {
 	keyID   int
 	aliases []int // ascending
 	in      []bool
-	best    []candidate // all of the same depth sum, empty until solved
+	windows bool // some alias has a window
+	// best holds, by the levels that are left for facts with windows, the
+	// subtrees of the least cost; none where these do not suffice.
+	best   [free + 1][]candidate
+	solved [free + 1]bool
 }
+
+// Levels for facts with windows.
+const (
+	windowLevels = 2 // over these a window costs amortised O(1)
+	free         = windowLevels + 1
+)
+
+// impossible is more than the cost of any tree, and a thousand times as much is
+// still an int64.
+const impossible = int64(1) << 52
 
 // search holds what is known of one query.
 type search struct {
 	schemas [][]query.Var // of each alias, ascending
+	aliases []Alias       // for their windows
 	occ     [][]int       // by variable: the aliases that hold it
 	parts   []*part
 	partIDs map[string]int // by key and least alias
 	keys    [][]query.Var
 	keyIDs  map[string]int
-	within  [][]bool // within[j][k]: key j is contained in key k
-	rest    [][]int  // by alias: the parts that the others fall into when it is the top
-	keep    int      // tied candidates kept for each part
-	name    []byte   // scratch
+	within  [][]bool  // within[j][k]: key j is contained in key k
+	rest    [][]int   // by alias: the parts that the others fall into when it is the top
+	costs   [][]int64 // by alias and part of rest: what it costs the part to have it above
+	keep    int       // tied candidates kept for each part
+	name    []byte    // scratch
 }
 
-// bestTrees returns the trees of the least depth sum, in a fixed order: all of
-// them for few aliases, else one of the least height. Schemas are ascending and
-// the hypergraph is acyclic.
+// bestTrees returns the trees of the least cost, in a fixed order: all of them
+// for few aliases, else one of the least height. Schemas are ascending and the
+// hypergraph is acyclic. The cost is the sum of churn and, where that is equal,
+// the depth sum. Levels, if not free, bounds how many aliases may stand above
+// each other on the way of a fact with a window; there may then be no tree.
 //
-// Cost: O(m s) to find the parts of m aliases of total arity s, then one step
-// for each part, each alias that may be its top and each part below that.
-func bestTrees(schemas [][]query.Var) []candidate {
+// Cost: O(m s) to find the parts of m aliases of total arity s, O(m^2) to weigh
+// them, then one step for each part, each alias that may be its top and each
+// part below that.
+func bestTrees(schemas [][]query.Var, aliases []Alias, levels int) []candidate {
 	if len(schemas) <= exhaustiveMax {
-		return bestTreesKeeping(schemas, tiedMax)
+		return bestTreesKeeping(schemas, aliases, levels, tiedMax)
 	}
-	return bestTreesKeeping(schemas, 1)
+	return bestTreesKeeping(schemas, aliases, levels, 1)
 }
 
-func bestTreesKeeping(schemas [][]query.Var, keep int) []candidate {
+func bestTreesKeeping(schemas [][]query.Var, aliases []Alias, levels, keep int) []candidate {
 	s := &search{
-		schemas: schemas,
+		schemas: schemas, aliases: aliases,
 		partIDs: make(map[string]int), keyIDs: make(map[string]int), keep: keep,
 	}
 	for a, vs := range schemas {
@@ -125,7 +150,26 @@ func bestTreesKeeping(schemas [][]query.Var, keep int) []candidate {
 			s.within[j][k] = contains(s.keys[k], s.keys[j])
 		}
 	}
-	return s.solve(root)
+	s.weigh()
+	return s.solve(root, levels)
+}
+
+// weigh finds what each top costs each part that may hang below it.
+func (s *search) weigh() {
+	s.costs = make([][]int64, len(s.rest))
+	for top, parts := range s.rest {
+		s.costs[top] = make([]int64, len(parts))
+		for i, r := range parts {
+			sub := s.parts[r]
+			s.costs[top][i] = int64(len(sub.aliases))
+			if !sub.windows {
+				continue
+			}
+			for _, a := range sub.aliases {
+				s.costs[top][i] += churn(&s.aliases[top], &s.aliases[a]) << depthBits
+			}
+		}
+	}
 }
 
 // part returns the number of the part with this key and these aliases, of which
@@ -156,6 +200,7 @@ func (s *search) addPart(keyID int, aliases []int) int {
 	p := &part{key: s.keys[keyID], keyID: keyID, aliases: aliases, in: make([]bool, len(s.schemas))}
 	for _, a := range aliases {
 		p.in[a] = true
+		p.windows = p.windows || !s.aliases[a].Window.IsZero()
 	}
 	s.parts = append(s.parts, p)
 	return len(s.parts) - 1
@@ -239,40 +284,78 @@ func (c *cutter) component(a int) int {
 	return c.s.part(key, found)
 }
 
-// solve returns the best subtrees of a part. The parts below any of its tops
-// have fewer aliases, so the recursion ends.
-func (s *search) solve(n int) []candidate {
+// solve returns the best subtrees of a part that has so many levels left, none
+// if there is no such subtree. The parts below any of its tops have fewer
+// aliases, so the recursion ends.
+func (s *search) solve(n, levels int) []candidate {
 	pt := s.parts[n]
-	if pt.best != nil {
-		return pt.best
+	if !pt.windows {
+		levels = free
+	}
+	if pt.solved[levels] {
+		return pt.best[levels]
 	}
 	var best []candidate
 	for _, top := range pt.aliases {
-		if !contains(s.schemas[top], pt.key) {
+		if levels == 0 || !contains(s.schemas[top], pt.key) {
 			continue
 		}
-		var below []*part
-		sum := 0
-		for _, r := range s.rest[top] {
-			if sub := s.parts[r]; pt.in[sub.aliases[0]] {
-				sum += s.solve(r)[0].sumDepth + len(sub.aliases)
-				below = append(below, sub)
-			}
-		}
-		chains, lifted := s.chains(pt.keyID, below)
-		sum -= lifted
-		if len(best) > 0 && sum > best[0].sumDepth {
+		below, cost := s.below(pt, top, levels)
+		chains, saved := s.chains(pt.keyID, below)
+		cost -= saved
+		if cost >= impossible || len(best) > 0 && cost > best[0].cost {
 			continue
 		}
-		if len(best) > 0 && sum < best[0].sumDepth {
+		if len(best) > 0 && cost < best[0].cost {
 			best = best[:0]
 		}
 		for _, chain := range chains {
-			best = s.assemble(best, top, chain, below, sum)
+			best = s.assemble(best, top, chain, below, cost)
 		}
 	}
-	pt.best = best
+	pt.best[levels], pt.solved[levels] = best, true
 	return best
+}
+
+// hanging is a part that hangs below a top, or is lifted above it.
+type hanging struct {
+	*part
+	under, lifted []candidate
+	saved         int64 // what lifting it saves
+}
+
+// from returns the subtrees among which the part chooses.
+func (h *hanging) from(chain []int) []candidate {
+	if slices.Contains(chain, h.keyID) {
+		return h.lifted
+	}
+	return h.under
+}
+
+// below solves the parts below a top, and tells what they cost when all hang
+// under it: impossible or more when it cannot be.
+func (s *search) below(pt *part, top, levels int) (below []hanging, cost int64) {
+	under := levels
+	if levels < free {
+		under--
+	}
+	for i, r := range s.rest[top] {
+		sub := s.parts[r]
+		if !pt.in[sub.aliases[0]] {
+			continue
+		}
+		h := hanging{part: sub, under: s.solve(r, under), lifted: s.solve(r, levels)}
+		down := impossible
+		if len(h.under) > 0 {
+			down = h.under[0].cost + s.costs[top][i]
+		}
+		if len(h.lifted) > 0 {
+			h.saved = down - h.lifted[0].cost
+		}
+		cost += down
+		below = append(below, h)
+	}
+	return below, cost
 }
 
 // contains reports whether all of key is in schema; both ascend.
@@ -291,28 +374,29 @@ func contains(schema, key []query.Var) bool {
 }
 
 // chains returns the chains of keys, ascending under inclusion, each key
-// holding base, that lift the greatest number of aliases, and that number. Ties
-// come in a fixed order and up to tiedMax of them. The empty chain is returned
-// only when there is nothing to lift.
-func (s *search) chains(base int, below []*part) (chains [][]int, lifted int) {
-	weight := make(map[int]int)
+// holding base, that save the most, and how much that is. Ties come in a fixed
+// order and up to tiedMax of them. The empty chain is returned only when there
+// is nothing to lift.
+func (s *search) chains(base int, below []hanging) (chains [][]int, saved int64) {
+	weight := make(map[int]int64)
 	var keys []int
-	for _, sub := range below {
-		if !s.within[base][sub.keyID] {
+	for i := range below {
+		sub := &below[i]
+		if !s.within[base][sub.keyID] || sub.saved == 0 {
 			continue
 		}
 		if weight[sub.keyID] == 0 {
 			keys = append(keys, sub.keyID)
 		}
-		weight[sub.keyID] += len(sub.aliases)
+		weight[sub.keyID] += sub.saved
 	}
 	slices.SortFunc(keys, func(a, b int) int {
 		return cmp.Or(cmp.Compare(len(s.keys[a]), len(s.keys[b])), slices.Compare(s.keys[a], s.keys[b]))
 	})
-	total := make([]int, len(keys)) // of the best chain that ends here
+	total := make([]int64, len(keys)) // of the best chain that ends here
 	under := make([][]int, len(keys))
 	for i, k := range keys {
-		top := 0
+		top := int64(0)
 		for j := range i {
 			if !s.within[keys[j]][k] {
 				continue
@@ -325,7 +409,7 @@ func (s *search) chains(base int, below []*part) (chains [][]int, lifted int) {
 			}
 		}
 		total[i] = top + weight[k]
-		lifted = max(lifted, total[i])
+		saved = max(saved, total[i])
 	}
 	if len(keys) == 0 {
 		return [][]int{nil}, 0
@@ -343,24 +427,24 @@ func (s *search) chains(base int, below []*part) (chains [][]int, lifted int) {
 		}
 	}
 	for i := range keys {
-		if total[i] == lifted && len(chains) < tiedMax {
+		if total[i] == saved && len(chains) < tiedMax {
 			walk(i, nil)
 		}
 	}
-	return chains, lifted
+	return chains, saved
 }
 
 // assemble adds to best the subtrees with the given top and chain over all
 // choices of the subtrees below. When one candidate is kept, only a better one
 // replaces it.
-func (s *search) assemble(best []candidate, top int, chain []int, below []*part, sum int) []candidate {
+func (s *search) assemble(best []candidate, top int, chain []int, below []hanging, cost int64) []candidate {
 	pick := make([]int, len(below))
 	for {
-		c := candidate{sumDepth: sum, height: 1, nodes: 1 + len(chain)}
-		for i, sub := range below {
-			b := sub.best[pick[i]]
+		c := candidate{cost: cost, height: 1, nodes: 1 + len(chain)}
+		for i := range below {
+			b := below[i].from(chain)[pick[i]]
 			h := b.height
-			if !slices.Contains(chain, sub.keyID) {
+			if !slices.Contains(chain, below[i].keyID) {
 				h++
 			}
 			c.height = max(c.height, h)
@@ -374,16 +458,16 @@ func (s *search) assemble(best []candidate, top int, chain []int, below []*part,
 			c.shape = s.join(top, chain, below, pick)
 			best = append(best[:0], c)
 		}
-		if s.keep == 1 || len(best) >= s.keep || !next(pick, below) {
+		if s.keep == 1 || len(best) >= s.keep || !next(pick, chain, below) {
 			return best
 		}
 	}
 }
 
 // next steps the choice of subtrees like a counter.
-func next(pick []int, below []*part) bool {
+func next(pick, chain []int, below []hanging) bool {
 	for i := range pick {
-		if pick[i]++; pick[i] < len(below[i].best) {
+		if pick[i]++; pick[i] < len(below[i].from(chain)) {
 			return true
 		}
 		pick[i] = 0
@@ -392,13 +476,13 @@ func next(pick []int, below []*part) bool {
 }
 
 // join hangs the chosen subtrees under the chain and the top.
-func (s *search) join(top int, chain []int, below []*part, pick []int) *shape {
+func (s *search) join(top int, chain []int, below []hanging, pick []int) *shape {
 	lifted := make(map[int][]*shape)
 	var own []*shape
-	for i, sub := range below {
-		b := sub.best[pick[i]].shape
-		if slices.Contains(chain, sub.keyID) {
-			lifted[sub.keyID] = append(lifted[sub.keyID], b)
+	for i := range below {
+		b := below[i].from(chain)[pick[i]].shape
+		if key := below[i].keyID; slices.Contains(chain, key) {
+			lifted[key] = append(lifted[key], b)
 		} else {
 			own = append(own, b)
 		}

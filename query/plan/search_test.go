@@ -247,7 +247,7 @@ func TestAgreeBruteForce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, height, _ := bruteBest(sortedSchemas(p), p.Query.Head)
+		want, height, _ := bruteBest(sortedSchemas(p), p.Aliases, p.Query.Head)
 		got := p.Score
 		got.Orders = 0
 		if got != want {
@@ -273,8 +273,8 @@ func TestLargeSearchAgrees(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := bestTreesKeeping(sortedSchemas(p), 1)
-		if len(c) != 1 || c[0].sumDepth != p.Score.SumDepth || c[0].height != p.Score.Height {
+		c := bestTreesKeeping(sortedSchemas(p), p.Aliases, free, 1)
+		if len(c) != 1 || c[0].cost != int64(p.Score.SumDepth) || c[0].height != p.Score.Height {
 			t.Fatalf("%s %+v, one by one %+v", p.Tree(), p.Score, c[0])
 		}
 	}
@@ -324,7 +324,7 @@ func TestVectorHeights(t *testing.T) {
 			}
 			schemas = append(schemas, slices.Sorted(slices.Values(s)))
 		}
-		_, height, ok := bruteBest(schemas, q.Head)
+		_, height, ok := bruteBest(schemas, make([]Alias, len(schemas)), q.Head)
 		if !ok || height != *v.MinHeight || (height == 1) != v.QHierarchical {
 			t.Errorf("vector %d, %v -> %q: least height %d, want %d", i, v.Atoms, v.Out, height, *v.MinHeight)
 		}

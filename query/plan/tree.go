@@ -11,9 +11,19 @@ import (
 
 // compare is the order by which trees are chosen.
 func (s Score) compare(t Score) int {
-	return cmp.Or(cmp.Compare(s.SumDepth, t.SumDepth), cmp.Compare(s.Height, t.Height),
+	if s.tall() != t.tall() {
+		if s.tall() {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(cmp.Compare(s.Churn, t.Churn), cmp.Compare(s.SumDepth, t.SumDepth), cmp.Compare(s.Height, t.Height),
 		cmp.Compare(s.Nodes, t.Nodes), cmp.Compare(s.Orders, t.Orders))
 }
+
+// tall tells that facts with a window pass more levels than the bound for
+// windows allows.
+func (s Score) tall() bool { return s.WindowHeight > windowLevels }
 
 // number lays a shape out in pre-order.
 func number(aliases []Alias, root *shape) []Node {
@@ -68,6 +78,14 @@ func score(aliases []Alias, nodes []Node) Score {
 		s.SumDepth += above[i]
 		s.Height = max(s.Height, above[i]+1)
 		a := &aliases[n.Alias]
+		if !a.Window.IsZero() {
+			s.WindowHeight = max(s.WindowHeight, above[i]+1)
+			for up := n.Parent; up >= 0; up = nodes[up].Parent {
+				if nodes[up].Alias >= 0 {
+					s.Churn += churn(&aliases[nodes[up].Alias], a)
+				}
+			}
+		}
 		orders[a.order(n.Vars)] = true
 		for _, c := range n.Children {
 			if k := nodes[c].Key; !slices.Equal(k, n.Vars[:len(k)]) {
@@ -84,7 +102,7 @@ func score(aliases []Alias, nodes []Node) Score {
 func (a *Alias) order(vars []query.Var) string {
 	var b strings.Builder
 	if a.Direct() {
-		fmt.Fprintf(&b, "%q", a.Relation)
+		fmt.Fprintf(&b, "%q %v", a.Relation, a.Window)
 		for _, c := range a.Consts {
 			fmt.Fprintf(&b, " %d=%s", c.Col, c.Term)
 		}

@@ -30,12 +30,22 @@ type Plan struct {
 // of the tree carries annotations, so the number of annotated edges, which
 // stands first in the literature, is always 0 and is not kept.
 type Score struct {
+	// WindowHeight is Height counted down to the aliases with a window only, 0
+	// without any. A tree in which it is 2 or less comes before all others: FIFO
+	// windows cost amortised O(1) there, if none stands above a shorter one.
+	WindowHeight int `json:"window_height,omitempty"`
+	// Churn adds up, over all aliases with a window and all aliases above each,
+	// how often the facts below come and go in the lifetime of a fact above:
+	// once where the window above is no longer, the ratio of the windows where it
+	// is, maxChurn where there is none. It puts short windows high and relations
+	// without a window at the bottom.
+	Churn int64 `json:"churn,omitempty"`
 	// SumDepth adds up, over all aliases, the number of aliases above it: the
 	// nodes that a change may wake (CROWN's objective, at equal rates).
 	SumDepth int `json:"sum_depth"`
 	// Height is the greatest number of aliases on a way from the root down.
 	// Generalized nodes do not count: what passes through one touches one tuple
-	// of it. At height 2 windows cost amortised O(1).
+	// of it.
 	Height int `json:"height"`
 	// Nodes counts the nodes, generalized ones included.
 	Nodes int `json:"nodes"`

@@ -49,6 +49,78 @@ func (p *Plan) cycleSentence(c *hypergraph.Core) string {
 		p.varList(vars(c.Vars)), p.atomList(c.Atoms))
 }
 
+// windowUpdate is the update bound of a full query some of whose atoms have
+// windows, with the reason where the good one does not hold.
+//
+// In a tree of height 2 a fact can wait only for facts at the leaves, each of
+// which stays as long as its window. So no more of these come and go while it
+// lives than fit into its own window: a constant number when that is no longer
+// than theirs. What has no window is never gone, which is fine at the leaves and
+// bad above them. (CROWN, Lemma 6.9, has the case of one window.)
+func (p *Plan) windowUpdate() string {
+	reason := p.longAboveShort()
+	if p.Score.tall() {
+		high := fmt.Sprintf("tree height of windows %d, the bound for FIFO windows needs %d", p.Score.WindowHeight, windowLevels)
+		reason = strings.TrimSuffix(high+"; "+reason, "; ")
+	}
+	if reason != "" {
+		return "O(lambda): " + reason
+	}
+	kind, rest := "one length", ""
+	for i := range p.Aliases {
+		switch w := p.Aliases[i].Window; {
+		case w.IsZero():
+			rest = ", while relations without a window stay as they are"
+		case w != p.firstWindow():
+			kind = "several lengths, none above a shorter one"
+		}
+	}
+	if p.Score.WindowHeight == 1 {
+		// Nothing waits for a fact with a window.
+		return "O(1) under any updates of relations with windows, O(lambda) under those of the others"
+	}
+	return fmt.Sprintf("amortised O(1) under FIFO windows of %s (tree height of windows %d)%s, O(lambda) in general", kind, p.Score.WindowHeight, rest)
+}
+
+// longAboveShort names the first two aliases of which the upper one holds its
+// facts for longer, or may do so; empty when there are none.
+func (p *Plan) longAboveShort() string {
+	for i := range p.Nodes {
+		below := p.Nodes[i].Alias
+		if below < 0 {
+			continue
+		}
+		for up := p.Nodes[i].Parent; up >= 0; up = p.Nodes[up].Parent {
+			above := p.Nodes[up].Alias
+			if above < 0 || churn(&p.Aliases[above], &p.Aliases[below]) <= 1 {
+				continue
+			}
+			a, b := &p.Aliases[above], &p.Aliases[below]
+			lower := fmt.Sprintf("stands above %s (%s)", p.AliasName(below), b.Window.Spec())
+			switch {
+			case a.Window.IsZero():
+				return fmt.Sprintf("%s, which has no window, %s", p.AliasName(above), lower)
+			case !commensurable(a, b):
+				return fmt.Sprintf("%s (%s) %s, and which facts stay longer is not known", p.AliasName(above), a.Window.Spec(), lower)
+			}
+			return fmt.Sprintf("%s (%s) %s, which is shorter", p.AliasName(above), a.Window.Spec(), lower)
+		}
+	}
+	return ""
+}
+
+// windowed reports whether some atom has a window.
+func (p *Plan) windowed() bool { return !p.firstWindow().IsZero() }
+
+func (p *Plan) firstWindow() query.Window {
+	for i := range p.Aliases {
+		if w := p.Aliases[i].Window; !w.IsZero() {
+			return w
+		}
+	}
+	return query.Window{}
+}
+
 // hiddenSentence names the first variable that links two atoms and is not
 // output.
 func (p *Plan) hiddenSentence() string {
