@@ -35,7 +35,7 @@ func (s *Store) slide(r *relation, rel uint32) {
 		}
 		s.ranges = f.moves(s.ranges[:0], q.byNumber, r.seq)
 		from := int64(math.MinInt64)
-		switch keeps := f.horizon(r.seq); {
+		switch keeps := f.horizon(s.reach(rel, f.at)); {
 		case f.byTime && !f.byNumber:
 			from = keeps.time
 		case f.byNumber && !f.byTime:
@@ -64,6 +64,10 @@ func (f *frames) moves(ranges []span, byNumber bool, next uint64) []span {
 		w.now = now
 		if now.lo > old.lo {
 			ranges = append(ranges, span{old.lo, min(now.lo-1, old.hi)})
+		}
+		if now.lo < old.lo {
+			// Appends that were undone, since events came out of order.
+			ranges = append(ranges, span{now.lo, old.lo - 1})
 		}
 		if now.hi > old.hi {
 			ranges = append(ranges, span{max(old.hi+1, now.lo), now.hi})
@@ -108,19 +112,20 @@ func (s *Store) touchAll(r *relation, rel uint32, q *queue, in span) {
 	}
 }
 
-// horizon is what is needed: with a retention by time the least event time,
-// with one by number the least number.
-func (f *frames) horizon(next uint64) (h horizon) {
+// horizon is what is needed at a logical time, when the next append has number
+// next: with a retention by time the least event time, with one by number the
+// least number.
+func (f *frames) horizon(at int64, next uint64) (h horizon) {
 	h = horizon{math.MaxInt64, int64(min(next, math.MaxInt64))}
 	for i := range f.list {
-		if w := &f.list[i]; w.win.Last > 0 {
-			h.number = min(h.number, w.now.lo)
+		if w := f.list[i].win; w.Last > 0 {
+			h.number = min(h.number, spanAt(w, at, next).lo)
 		} else {
-			h.time = min(h.time, w.now.lo)
+			h.time = min(h.time, spanAt(w, at, next).lo)
 		}
 	}
 	if f.keep > 0 && f.keep < Forever {
-		h.time = min(h.time, newerThan(f.at, f.keep))
+		h.time = min(h.time, newerThan(at, f.keep))
 	}
 	return h
 }
@@ -136,7 +141,7 @@ func newerThan(t, span int64) int64 {
 // expire retracts what is no longer needed, and returns how many contributions.
 func (s *Store) expire(r *relation, rel uint32) (n uint64) {
 	f := r.frames
-	keeps := f.horizon(r.seq)
+	keeps := f.horizon(s.reach(rel, f.at))
 	switch {
 	case f.byTime && f.byNumber:
 		return s.expireBoth(r, rel, keeps)

@@ -50,7 +50,7 @@ func (f *frames) due(c *copies, next uint64) (t int64, ok bool) {
 		}
 	}
 	if f.keep > 0 && f.byTime {
-		note(f.expires(blocks, f.horizon(next)))
+		note(f.expires(blocks, f.horizon(f.at, next)))
 	}
 	return t, ok
 }

@@ -34,6 +34,7 @@ type Store struct {
 	undo    undoLog
 	framed  []uint32 // relations with frames, ascending
 	ranges  []span   // what Advance visits
+	reorder reorder  // events that wait for logical time
 
 	// IDs of live contributions; both maps are nil until the first ID.
 	ids     map[string]name
@@ -284,6 +285,7 @@ func (s *Store) unname(n name) (id string) {
 
 // Commit ends the epoch and keeps what it did.
 func (s *Store) Commit() {
+	s.reorder.commit()
 	for _, old := range s.undo.framings {
 		old.frames.release(&s.copies, s.rels[old.rel].frames)
 	}
@@ -295,6 +297,7 @@ func (s *Store) Commit() {
 
 // Rollback ends the epoch and undoes all of it, in time linear in its events.
 func (s *Store) Rollback() {
+	s.reorder.rollback(s)
 	for {
 		op, ok := s.undo.pop()
 		if !ok {
@@ -430,7 +433,7 @@ func (s *Store) Contributions() int64 { return s.live }
 // Bytes returns the memory that the store holds, that of the ID maps estimated.
 // The cost is linear in the number of relations.
 func (s *Store) Bytes() int64 {
-	n := s.copies.bytes() + s.undo.bytes() + int64(cap(s.dirty))*4 + s.idBytes + int64(s.idMost)*idEntryBytes + s.capture.bytes()
+	n := s.copies.bytes() + s.undo.bytes() + int64(cap(s.dirty))*4 + s.idBytes + int64(s.idMost)*idEntryBytes + s.capture.bytes() + s.reorder.size()
 	for _, r := range s.rels {
 		n += r.bytes()
 	}

@@ -1,0 +1,164 @@
+package window
+
+import "math/bits"
+
+// tangle is what the search for the events that have to be done again has met:
+// facts, and IDs by a mark at the name.
+type tangle struct {
+	facts  map[uint64]struct{} // by hash
+	round  uint64              // number of the search
+	grown  bool
+	picked []entry
+}
+
+// fact is a hash of a fact, in 64 bits.
+func (h *hasher) fact(rel uint32, tuple []uint64) uint64 {
+	hi, lo := bits.Mul64(uint64(rel)^h.c, h.a|1)
+	x := hi ^ lo
+	for _, w := range tuple {
+		hi, lo = bits.Mul64(w^h.b, x^h.c)
+		x = hi ^ lo
+	}
+	return x
+}
+
+// tangleKey is what events have in common that a fact ties together: the fact,
+// or the whole relation where numbers of appends matter.
+func (s *Store) tangleKey(rel uint32, tuple []uint64) uint64 {
+	if s.counted(rel) {
+		tuple = nil
+	}
+	return s.hash.fact(rel, tuple)
+}
+
+// applyLate applies events whose places are before the end of the history.
+func (s *Store) applyLate(late []entry, r *Released) {
+	first := 0
+	for first < len(late) && s.standsAlone(late[first].value) {
+		first++
+	}
+	if first == len(late) {
+		for _, e := range late {
+			s.applyNew(e, r)
+		}
+		return
+	}
+	s.entangle(late, late[first])
+	picked := s.reorder.tangle.picked
+	for i := len(picked) - 1; i >= 0; i-- {
+		s.unapply(picked[i].value)
+	}
+	for _, e := range late {
+		for len(picked) > 0 && picked[0].before(e) {
+			s.reapply(picked[0], r)
+			picked = picked[1:]
+		}
+		s.applyNew(e, r)
+	}
+	for _, e := range picked {
+		s.reapply(e, r)
+	}
+}
+
+// reapply applies an event of the history again.
+func (s *Store) reapply(e entry, r *Released) {
+	_, columns := s.apply(e.value, e.time, true)
+	r.Columns += columns
+}
+
+// standsAlone reports whether no event in the history can have to do with an
+// event, so that it may be applied at any place: an insertion whose ID is not
+// known, to a fact from which no event in the history deletes the oldest.
+func (s *Store) standsAlone(ref uint64) bool {
+	q := &s.reorder
+	ev := q.events.at(ref)
+	if ev.deletes() || s.counted(ev.rel()) {
+		return false
+	}
+	if id := ev[evID]; id != 0 {
+		if _, live := s.ids[q.names.of(id)]; live || q.names.list[id-1].refs > 1 {
+			return false
+		}
+	}
+	return len(q.deletions) == 0 || q.deletions[s.hash.fact(ev.rel(), ev.tuple())] == 0
+}
+
+// entangle finds the events of the history behind the first late one that have
+// to do with late ones, directly or through others, in their order: those to the
+// same fact or with the same ID, by what they say or by what they did.
+func (s *Store) entangle(late []entry, first entry) {
+	q := &s.reorder
+	t := &q.tangle
+	if t.facts == nil {
+		t.facts = map[uint64]struct{}{}
+	}
+	clear(t.facts)
+	t.round++
+	for _, e := range late {
+		if !s.standsAlone(e.value) {
+			s.meet(q.events.at(e.value))
+		}
+	}
+	for t.grown = true; t.grown; {
+		t.grown = false
+		for e := range q.history.all(&q.blocks, first) {
+			ev := q.events.at(e.value)
+			if ev[evHead]&evPicked == 0 && s.touches(ev) {
+				ev[evHead] |= evPicked
+				s.meet(ev)
+			}
+		}
+	}
+	t.picked = t.picked[:0]
+	for e := range q.history.all(&q.blocks, first) {
+		if ev := q.events.at(e.value); ev[evHead]&evPicked != 0 {
+			ev[evHead] &^= evPicked
+			t.picked = append(t.picked, e)
+		}
+	}
+}
+
+// touches reports whether an event has to do with what the search has met.
+func (s *Store) touches(ev event) bool {
+	q := &s.reorder
+	met := func(ev event) bool {
+		if id := ev[evID]; id != 0 && q.names.list[id-1].mark == q.tangle.round {
+			return true
+		}
+		if ev.bare() {
+			return false
+		}
+		_, ok := q.tangle.facts[s.tangleKey(ev.rel(), ev.tuple())]
+		return ok
+	}
+	return met(ev) || ev[evOld] != 0 && met(q.events.at(ev[evOld]-1))
+}
+
+// meet adds the fact and the ID of an event, and of the contribution that it
+// took away, to what the search has met.
+func (s *Store) meet(ev event) {
+	q := &s.reorder
+	if !ev.bare() {
+		s.meetFact(ev.rel(), ev.tuple())
+	}
+	if id := ev[evID]; id != 0 && q.names.list[id-1].mark != q.tangle.round {
+		q.names.list[id-1].mark = q.tangle.round
+		q.tangle.grown = true
+		if known, live := s.ids[q.names.of(id)]; live {
+			r := s.rels[known.rel]
+			s.meetFact(uint32(known.rel), r.facts.at(s.named[known].rec)[:r.arity])
+		}
+	}
+	if old := ev[evOld]; old != 0 {
+		s.meet(q.events.at(old - 1))
+	}
+}
+
+func (s *Store) meetFact(rel uint32, tuple []uint64) {
+	t := &s.reorder.tangle
+	key := s.tangleKey(rel, tuple)
+	if _, ok := t.facts[key]; !ok {
+		t.facts[key] = struct{}{}
+		t.grown = true
+	}
+}
