@@ -116,18 +116,22 @@ func (s *Store) startWriting(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.mend(ctx); err != nil {
-		s.stopWriting()
-		return err
+	err = s.takeOver(ctx)
+	if err == nil {
+		err = s.mend(ctx)
 	}
-	return nil
+	if err != nil {
+		s.stopWriting()
+	}
+	return err
 }
 
-// stopWriting lets another writer begin.
+// stopWriting lets another writer begin, for which the vault lingers.
 func (s *Store) stopWriting() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.mu.writing = false
-	s.mu.Unlock()
+	s.lingerLocked()
 }
 
 // mend puts away a vault that can do nothing any more, and looks again after a
@@ -529,7 +533,8 @@ func (s *Store) letIn(ctx context.Context, paths []string, excise *vault.Span, a
 	}
 	// What was let in stays in, so an error of Close is none of Commit; a vault
 	// that is unusable is left for the next Begin, or for Close.
-	shut := !s.o.KeepOpen && v.Err() == nil && s.mu.kept == v
+	lingers := s.o.Linger > 0 && err == nil
+	shut := !s.o.KeepOpen && !lingers && v.Err() == nil && s.mu.kept == v
 	if shut {
 		s.mu.kept = nil
 	}

@@ -1,0 +1,76 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// lingering is a vault that waits open for the next Writer, until a timer closes
+// it. Whoever takes it out of the Store first, under its mutex, has the vault.
+type lingering struct {
+	stop    func() bool   // of the timer
+	closing bool          // the timer was first
+	done    chan struct{} // closed when the vault is, if the timer was first
+}
+
+// afterFunc is time.AfterFunc, of which only Stop is used.
+func afterFunc(d time.Duration, f func()) (stop func() bool) { return time.AfterFunc(d, f).Stop }
+
+// lingerLocked lets the vault that a Writer has left open wait for another one;
+// s.mu must be held. There is no goroutine before the timer ends.
+func (s *Store) lingerLocked() {
+	if s.o.KeepOpen || s.o.Linger <= 0 || s.mu.kept == nil || s.mu.closed {
+		return
+	}
+	l := &lingering{done: make(chan struct{})}
+	s.mu.lingering = l
+	l.stop = s.o.after(s.o.Linger, func() { s.endLingering(l) })
+}
+
+// endLingering closes the vault, unless a Writer or Close has taken it.
+func (s *Store) endLingering(l *lingering) {
+	s.mu.Lock()
+	if s.mu.lingering != l {
+		s.mu.Unlock()
+		return
+	}
+	l.closing = true
+	v := s.mu.kept
+	s.mu.kept = nil
+	s.mu.Unlock()
+	// Nobody is there to be told; what matters to the next Writer is kept in stuck.
+	_ = s.unlessStuck(v.Close())
+	s.mu.Lock()
+	s.mu.lingering = nil
+	s.mu.Unlock()
+	close(l.done)
+}
+
+// takeOver ends the lingering: the vault stays as it is, or the timer was first
+// and it is closed when takeOver returns, so that another one can be opened.
+// Close of a vault has a deadline, and so has this.
+func (s *Store) takeOver(ctx context.Context) error {
+	s.mu.Lock()
+	l := s.mu.lingering
+	if l == nil || !l.closing {
+		s.mu.lingering = nil
+		s.mu.Unlock()
+		if l != nil {
+			l.stop()
+		}
+		return nil
+	}
+	s.mu.Unlock()
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.stuck != nil {
+		return fmt.Errorf("checkpoint in %s: %w", s.dir, s.mu.stuck)
+	}
+	return nil
+}
