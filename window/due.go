@@ -10,8 +10,8 @@ import (
 // which Advance would move something: a contribution that enters or leaves a
 // window or expires. With a slide it is a multiple of the slide. ok is false if
 // there is no such time. In a relation with windows of the newest contributions
-// and a retention by time beside them it may come early. The cost is
-// O(log n) for each window.
+// and others it may come early. The cost is O(log n) for each window, and for
+// each step of a window with a slide beyond its range that shows nothing.
 func (s *Store) Due() (t int64, ok bool) {
 	t = math.MaxInt64
 	for _, rel := range s.framed {
@@ -43,13 +43,9 @@ func (f *frames) due(c *copies, next uint64) (t int64, ok bool) {
 		if e, some := f.times.from(blocks, w.now.lo); some && e.time <= w.now.hi {
 			note(leaves(w.win, e.time))
 		}
-		if w.now.hi < math.MaxInt64 {
-			if e, some := f.times.from(blocks, w.now.hi+1); some {
-				note(reaches(w.win, e.time))
-			}
-		}
+		note(f.times.enters(blocks, w))
 	}
-	if f.keep > 0 && f.byTime {
+	if f.byTime {
 		note(f.expires(blocks, f.horizon(f.at, next)))
 	}
 	return t, ok
@@ -81,28 +77,73 @@ func plus(time, span int64) (t int64, ok bool) {
 	return time + span, time <= math.MaxInt64-span
 }
 
-// expires is the least logical time at which a contribution leaves the
-// retention beside the windows, and with it, if no window has it, the store.
+// enters is the least logical time at which a contribution from after the end of
+// a window is in it.
+func (q *queue) enters(blocks *slab, w *frame) (t int64, ok bool) {
+	for behind := w.now.hi; behind < math.MaxInt64; {
+		e, some := q.from(blocks, behind+1)
+		if !some {
+			break
+		}
+		if t, ok = reaches(w.win, e.time); !ok {
+			break
+		}
+		from := w.win.From(t)
+		if e.time >= from {
+			return t, true
+		}
+		// The slide is longer than the range, and steps over it.
+		behind = from - 1
+	}
+	return 0, false
+}
+
+// expires is the least logical time at which a contribution is left behind by all
+// windows of time and by the retention beside them.
 func (f *frames) expires(blocks *slab, keeps horizon) (t int64, ok bool) {
-	if f.byNumber && (f.numbers.n == 0 || f.numbers.front(blocks).time >= keeps.number) {
+	time, ok := f.firstKept(blocks, keeps)
+	if !ok {
 		return 0, false
 	}
-	var some batch
-	n := f.times.read(blocks, entry{time: keeps.time}, math.MaxInt64, &some)
-	if n == 0 {
-		return 0, false
+	if t = time; f.keep > 0 {
+		t, ok = plus(time, f.keep)
 	}
-	e := some[0]
-	for i := 1; i < n && f.byNumber && int64(e.seq>>1) >= keeps.number; i++ {
-		e = some[i]
-	}
-	t, ok = plus(e.time, f.keep)
 	for i := range f.list {
 		if w := f.list[i].win; ok && w.Range > 0 {
 			var left int64
-			left, ok = leaves(w, e.time)
+			left, ok = leaves(w, time)
 			t = max(t, left)
 		}
 	}
 	return t, ok
+}
+
+// firstKept is the least event time of a contribution that is kept for its time
+// alone, or one before it: the search ends where it takes long.
+func (f *frames) firstKept(blocks *slab, keeps horizon) (time int64, ok bool) {
+	if !f.byNumber {
+		e, ok := f.times.from(blocks, keeps.time)
+		return e.time, ok
+	}
+	if f.numbers.n == 0 || f.numbers.front(blocks).time >= keeps.number {
+		return 0, false
+	}
+	var some batch
+	at, more := entry{time: keeps.time}, true
+	for range 4 {
+		n := 0
+		if more {
+			n = f.times.read(blocks, at, math.MaxInt64, &some)
+		}
+		if n == 0 {
+			return 0, false
+		}
+		for _, e := range some[:n] {
+			if int64(e.seq>>1) < keeps.number {
+				return e.time, true
+			}
+		}
+		at, more = some[n-1].after()
+	}
+	return at.time, true
 }

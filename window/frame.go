@@ -76,9 +76,10 @@ func spanAt(w query.Window, at int64, next uint64) span {
 // was there before goes on from where it was; what is no longer needed goes with
 // the next [Store.Advance].
 //
-// Inside of an epoch it belongs to it; a window that is new counts as there
-// since Begin. The cost is that of sorting the contributions if none of the
-// windows before was of the kind.
+// Inside of an epoch it belongs to it; the changes of a window that is new are
+// those since it was set. Between two epochs the changes of all windows begin
+// anew. The cost is that of sorting the contributions if none of the windows
+// before was of the kind.
 func (s *Store) SetWindows(rel uint32, at int64, windows []query.Window, keep int64) {
 	invariant.Check(keep >= 0, "a retention of %d", keep)
 	r := s.rels[rel]

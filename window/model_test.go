@@ -18,17 +18,24 @@ type modelCopy struct {
 	time  int64
 	value uint64
 	id    string
+	seq   uint64 // its number among the appends to its relation
 }
 
 // model is the multiset straight from the definition: a list of contributions
 // in the order in which they were appended.
 type model struct {
 	arity []int
+	next  []uint64 // by relation, the number of the next append
 	live  []modelCopy
+	looks []modelFrames // by relation
 }
 
 func (m *model) clone() *model {
-	return &model{slices.Clone(m.arity), slices.Clone(m.live)}
+	c := &model{slices.Clone(m.arity), slices.Clone(m.next), slices.Clone(m.live), slices.Clone(m.looks)}
+	for i := range c.looks {
+		c.looks[i].list = slices.Clone(c.looks[i].list)
+	}
+	return c
 }
 
 func (m *model) insert(c modelCopy) error {
@@ -39,9 +46,12 @@ func (m *model) insert(c modelCopy) error {
 		if m.live[i].rel != c.rel || !slices.Equal(m.live[i].tuple, c.tuple) {
 			return errs.ErrValue
 		}
+		c.seq = m.live[i].seq
 		m.live[i] = c
 		return nil
 	}
+	c.seq = m.next[c.rel]
+	m.next[c.rel]++
 	m.live = append(m.live, c)
 	return nil
 }
@@ -91,6 +101,9 @@ type rig struct {
 	begin   *model   // as it was at Begin
 	order   []string // facts in order of first touch in this epoch, as "rel tuple"
 	touched map[string]modelCopy
+
+	base    int64 // event times are about this
+	windows *windowRig
 }
 
 func newRig(t testing.TB, arity ...int) *rig {
@@ -108,6 +121,8 @@ func (r *rig) addRelation(arity int) {
 		r.t.Fatalf("relation %d was given number %d", len(r.m.arity), got)
 	}
 	r.m.arity = append(r.m.arity, arity)
+	r.m.next = append(r.m.next, 0)
+	r.m.looks = append(r.m.looks, modelFrames{keep: Forever})
 }
 
 func (r *rig) agree(got, want error, format string, args ...any) {
@@ -184,7 +199,11 @@ func (r *rig) changes() {
 
 func (r *rig) end(commit bool) {
 	r.t.Helper()
-	r.changes()
+	if r.windows != nil {
+		r.windows.advance(r)
+	} else {
+		r.changes()
+	}
 	if commit {
 		r.s.Commit()
 	} else {
@@ -193,6 +212,10 @@ func (r *rig) end(commit bool) {
 		r.m = r.begin
 	}
 	r.check()
+	if r.windows != nil {
+		r.windows.check(r)
+	}
+	r.m.begin()
 	r.begin = r.m.clone()
 	r.order, r.touched = nil, map[string]modelCopy{}
 	r.s.Begin()
@@ -210,7 +233,7 @@ func (r *rig) check() {
 		want, i := r.m.scan(rel), 0
 		facts := map[string]int64{}
 		for got := range r.s.Scan(rel) {
-			w := modelCopy{rel, slices.Clone(got.Tuple), got.Time, got.Value, got.ID}
+			w := modelCopy{rel, slices.Clone(got.Tuple), got.Time, got.Value, got.ID, got.Seq}
 			if i >= len(want) || fmt.Sprint(w) != fmt.Sprint(want[i]) {
 				r.t.Fatalf("contribution %d of relation %d: got %v, want %v", i, rel, w, want[min(i, len(want)):])
 			}
@@ -288,6 +311,11 @@ func (s *Store) verify() error {
 		if err := r.facts.verify(); err != nil {
 			return err
 		}
+		held, err := s.verifyFrames(uint32(n))
+		if err != nil {
+			return fmt.Errorf("relation %d: %w", n, err)
+		}
+		blocks += held
 	}
 	held := 0
 	for i := range s.copies.blocks {
@@ -343,7 +371,7 @@ func (r *rig) step(op, a, b, c uint64, keys uint64) {
 	for i := range tuple {
 		tuple[i] = b >> (8 * i) % keys
 	}
-	x := modelCopy{rel: rel, tuple: tuple, time: int64(c % 16), value: c >> 8 % 4}
+	x := modelCopy{rel: rel, tuple: tuple, time: clamped(r.base, int64(c%16)), value: c >> 8 % 4}
 	switch op % 32 {
 	case 0:
 		r.end(true)
@@ -374,7 +402,7 @@ func (r *rig) step(op, a, b, c uint64, keys uint64) {
 	case 21, 22, 23, 24:
 		r.insert(x)
 	default:
-		x.time, x.value = int64(len(r.m.live)), 0
+		x.time, x.value = clamped(r.base, int64(len(r.m.live))), 0
 		r.insert(x)
 	}
 }

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -113,6 +114,14 @@ func (q *queue) from(blocks *slab, number int64) (e entry, ok bool) {
 	return one[0], true
 }
 
+// compare orders entries.
+func (e entry) compare(other entry) int {
+	if e.time != other.time {
+		return cmp.Compare(e.time, other.time)
+	}
+	return cmp.Compare(e.seq, other.seq)
+}
+
 // after is the least entry behind e; ok is false if there can be none.
 func (e entry) after() (next entry, ok bool) {
 	switch {
@@ -126,18 +135,7 @@ func (e entry) after() (next entry, ok bool) {
 
 // fill makes an empty queue of entries, which it sorts.
 func (q *queue) fill(blocks *slab, entries []entry) {
-	slices.SortFunc(entries, func(a, b entry) int {
-		if a.time != b.time {
-			if a.time < b.time {
-				return -1
-			}
-			return 1
-		}
-		if a.seq < b.seq {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(entries, entry.compare)
 	q.dir = make([]chunk, 0, (len(entries)+blockMax-1)/blockMax)
 	for part := range slices.Chunk(entries, blockMax) {
 		block := blocks.alloc()

@@ -3,6 +3,7 @@ package window
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/invariant"
@@ -50,7 +51,7 @@ func (s *seen) add(rec uint32) bool {
 // Restore begins to fill a store that has its relations and no fact.
 // If tracking is on, the facts that come this way count as not changed.
 func (s *Store) Restore() *Restorer {
-	invariant.Check(s.live == 0 && len(s.framed) == 0 && s.capture == nil, "facts are restored into a store that has some")
+	invariant.Check(s.live == 0 && !s.running && s.capture == nil, "facts are restored into a store that has some")
 	r := &Restorer{s: s, seen: make([]seen, len(s.rels)), top: make([]uint64, len(s.rels)), room: pagesSlack}
 	return r
 }
@@ -321,7 +322,7 @@ func (s *slab) settle(state int) {
 // when the newest capture began. The error wraps ErrCorrupt if the chunks
 // contradict each other or the sequences; the store is good for nothing then.
 // The cost is one entry of a hash table for each fact. Windows are set
-// afterwards.
+// afterwards, or before it at the price of an order that is made twice.
 func (r *Restorer) Finish(sequences []uint64) error {
 	s := r.s
 	if len(sequences) != len(s.rels) {
@@ -338,6 +339,10 @@ func (r *Restorer) Finish(sequences []uint64) error {
 		if !rl.index(&s.hash) {
 			return fmt.Errorf("%w: a fact of relation %d is in two records", errs.ErrCorrupt, i)
 		}
+	}
+	for _, rel := range slices.Clone(s.framed) {
+		f := s.frame(rel, nil)
+		s.SetWindows(rel, f.at, f.windows, f.keep)
 	}
 	return nil
 }

@@ -1,0 +1,447 @@
+package window
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/triegs/triegs/query"
+)
+
+// modelFrames is what looks at a relation of the model.
+type modelFrames struct {
+	list []modelWindow
+	keep int64
+	at   int64 // logical time
+}
+
+// modelWindow is a window, with what it showed at Begin or when it was set.
+type modelWindow struct {
+	win  query.Window
+	from uint64 // of the newest: the least number shown
+	was  map[string]int64
+}
+
+// sees is the definition of a window.
+func (w *modelWindow) sees(c modelCopy, at int64) bool {
+	switch {
+	case w.win.Last > 0:
+		return c.seq >= w.from
+	case w.win.Range > 0:
+		return w.win.Sees(c.time, w.win.At(at))
+	}
+	return true
+}
+
+// needs is the definition of what is kept: what a window or the retention shows
+// or may yet show.
+func (f *modelFrames) needs(c modelCopy, at int64) bool {
+	if f.keep == Forever || f.keep > 0 && (at < math.MinInt64+f.keep || c.time > at-f.keep) {
+		return true
+	}
+	return slices.ContainsFunc(f.list, func(w modelWindow) bool {
+		return w.sees(c, at) || w.win.Range > 0 && c.time > w.win.At(at)
+	})
+}
+
+// shown is the multiplicities of the facts in window w.
+func (m *model) shown(rel uint32, w int) map[string]int64 {
+	f := &m.looks[rel]
+	facts := map[string]int64{}
+	for _, c := range m.live {
+		if c.rel == rel && f.list[w].sees(c, f.at) {
+			facts[fmt.Sprint(c.tuple)]++
+		}
+	}
+	return facts
+}
+
+// facts is the multiplicities of all facts of a relation.
+func (m *model) facts(rel uint32) map[string]int64 {
+	facts := map[string]int64{}
+	for _, c := range m.live {
+		if c.rel == rel {
+			facts[fmt.Sprint(c.tuple)]++
+		}
+	}
+	return facts
+}
+
+// without takes what is in a window from all facts.
+func without(facts, in map[string]int64) map[string]int64 {
+	rest := maps.Clone(facts)
+	for key, n := range in {
+		if rest[key] -= n; rest[key] == 0 {
+			delete(rest, key)
+		}
+	}
+	return rest
+}
+
+// begin starts an epoch: what the windows show is what they will have shown.
+func (m *model) begin() {
+	for rel := range m.looks {
+		for w := range m.looks[rel].list {
+			m.looks[rel].list[w].was = m.shown(uint32(rel), w)
+		}
+	}
+}
+
+// moveTo brings the windows of a relation to a logical time.
+func (m *model) moveTo(rel uint32, at int64) {
+	f := &m.looks[rel]
+	f.at = max(f.at, at)
+	for w := range f.list {
+		if last := uint64(f.list[w].win.Last); last > 0 {
+			f.list[w].from = m.next[rel] - min(m.next[rel], last)
+		}
+	}
+}
+
+// setWindows replaces the windows of a relation.
+func (m *model) setWindows(rel uint32, at int64, windows []query.Window, keep int64) {
+	old := m.looks[rel]
+	if len(old.list) == 0 && old.keep == Forever {
+		old.at = math.MinInt64 // nothing remembers it
+	}
+	f := modelFrames{keep: keep, at: old.at}
+	for _, w := range windows {
+		f.list = append(f.list, modelWindow{win: w})
+	}
+	m.looks[rel] = f
+	m.moveTo(rel, at)
+	for w := range f.list {
+		i := slices.IndexFunc(old.list, func(o modelWindow) bool { return o.win == f.list[w].win })
+		if i >= 0 {
+			f.list[w].was = old.list[i].was
+		} else {
+			f.list[w].was = m.shown(rel, w)
+		}
+	}
+}
+
+// advance retracts what is not needed any more, and returns it.
+func (m *model) advance(at int64) (gone []modelCopy) {
+	for rel := range m.looks {
+		m.moveTo(uint32(rel), at)
+	}
+	m.live = slices.DeleteFunc(m.live, func(c modelCopy) bool {
+		f := &m.looks[c.rel]
+		if f.needs(c, f.at) {
+			return false
+		}
+		gone = append(gone, c)
+		return true
+	})
+	return gone
+}
+
+// due looks for the next time at which something moves, in single steps.
+func (m *model) due(from int64, steps int) (t int64, ok bool) {
+	for t := from; t < math.MaxInt64 && steps > 0; steps-- {
+		t++
+		for _, c := range m.live {
+			f := &m.looks[c.rel]
+			at := max(f.at, t)
+			if !f.needs(c, at) {
+				return t, true
+			}
+			for i := range f.list {
+				if f.list[i].sees(c, at) != f.list[i].sees(c, f.at) {
+					return t, true
+				}
+			}
+		}
+	}
+	return 0, false
+}
+
+// clamped adds without wrapping.
+func clamped(a, b int64) int64 {
+	switch sum := a + b; {
+	case b > 0 && sum < a:
+		return math.MaxInt64
+	case b < 0 && sum > a:
+		return math.MinInt64
+	default:
+		return sum
+	}
+}
+
+// windowRig moves the time of a rig and sets windows.
+type windowRig struct {
+	rng            *rand.Rand
+	now            int64
+	ahead          int64 // how far the time of events is ahead of it
+	expired, moved int
+	early, dues    int
+}
+
+// windowsOf draws windows and a retention.
+func windowsOf(rng *rand.Rand) (windows []query.Window, keep int64) {
+	for range rng.IntN(4) {
+		var w query.Window
+		switch rng.IntN(9) {
+		case 0:
+		case 1, 2:
+			w.Last = 1 + rng.Int64N(12)
+		case 3:
+			w.Range = math.MaxInt64 - rng.Int64N(2)*rng.Int64N(9)
+		case 4, 5:
+			w.Range, w.Slide = 1+rng.Int64N(16), 1+rng.Int64N(7)
+		default:
+			w.Range = 1 + rng.Int64N(16)
+		}
+		windows = append(windows, w)
+	}
+	switch rng.IntN(4) {
+	case 0:
+		return windows, Forever
+	case 1:
+		return windows, 1 + rng.Int64N(20)
+	case 2:
+		if len(windows) == 0 && rng.IntN(3) > 0 {
+			return nil, Forever
+		}
+	}
+	return windows, 0
+}
+
+// setWindows sets other windows for one relation of the rig, or some of those
+// that it has.
+func (v *windowRig) setWindows(r *rig) {
+	rel := uint32(v.rng.IntN(len(r.m.arity)))
+	windows, keep := windowsOf(v.rng)
+	if v.rng.IntN(2) == 0 {
+		windows = append(windows, r.s.Windows(rel)...)
+		windows = windows[:min(len(windows), 4)]
+	}
+	at := clamped(v.now, v.rng.Int64N(3)-1)
+	r.s.SetWindows(rel, at, windows, keep)
+	r.m.setWindows(rel, at, windows, keep)
+	if got := r.s.Windows(rel); !slices.Equal(got, windows) {
+		r.t.Fatalf("windows %v, want %v", got, windows)
+	}
+}
+
+// advance ends the events of an epoch and compares what it has changed.
+func (v *windowRig) advance(r *rig) {
+	r.t.Helper()
+	switch v.rng.IntN(12) {
+	case 0:
+		v.now = clamped(v.now, v.rng.Int64N(100))
+	case 1, 2, 3:
+	case 4:
+		v.now = clamped(v.now, -1)
+	default:
+		v.now = clamped(v.now, v.rng.Int64N(5))
+	}
+	r.base = clamped(v.now, v.ahead)
+	gone := r.m.advance(v.now)
+	columns := 0
+	for _, c := range gone {
+		columns += len(c.tuple)
+	}
+	v.expired += len(gone)
+	n, cols := r.s.Advance(v.now)
+	if n != uint64(len(gone)) || cols != uint64(columns) {
+		r.t.Fatalf("at %d: %d expired with %d columns, want %v", v.now, n, cols, gone)
+	}
+	for rel := range uint32(len(r.m.arity)) {
+		before, now := map[string]int64{}, r.m.facts(rel)
+		if int(rel) < len(r.begin.arity) {
+			before = r.begin.facts(rel)
+		}
+		v.compare(r, r.s.Changes(rel), before, now, "relation %d", rel)
+		for w := range r.m.looks[rel].list {
+			win, in := &r.m.looks[rel].list[w], r.m.shown(rel, w)
+			v.compare(r, r.s.WindowChanges(rel, w), win.was, in, "in window %v of %d", win.win, rel)
+			v.compare(r, r.s.OutsideChanges(rel, w), without(before, win.was), without(now, in), "not in window %v of %d", win.win, rel)
+		}
+	}
+}
+
+// compare reads changes and compares them with what was before and is now.
+func (v *windowRig) compare(r *rig, c Changes, before, now map[string]int64, format string, args ...any) {
+	r.t.Helper()
+	got, want := map[string][2]int64{}, map[string][2]int64{}
+	for c.Next() {
+		key := fmt.Sprint(c.Tuple())
+		if _, twice := got[key]; twice {
+			r.t.Fatalf("%s: %s changes twice", fmt.Sprintf(format, args...), key)
+		}
+		got[key] = [2]int64{c.Old(), c.New()}
+		v.moved++
+	}
+	for key, n := range now {
+		if before[key] != n {
+			want[key] = [2]int64{before[key], n}
+		}
+	}
+	for key, n := range before {
+		if now[key] == 0 {
+			want[key] = [2]int64{n, 0}
+		}
+	}
+	if !maps.Equal(got, want) {
+		r.t.Fatalf("%s at %d: changes\n got %v\nwant %v", fmt.Sprintf(format, args...), v.now, got, want)
+	}
+}
+
+// check compares what can be read of the windows between epochs.
+func (v *windowRig) check(r *rig) {
+	r.t.Helper()
+	for rel := range uint32(len(r.m.arity)) {
+		all := r.m.facts(rel)
+		for w := range r.m.looks[rel].list {
+			in := r.m.shown(rel, w)
+			for f, want := r.s.FactsIn(rel, w), maps.Clone(in); ; {
+				if !f.Next() {
+					if len(want) > 0 {
+						r.t.Fatalf("relation %d, window %d: not walked %v", rel, w, want)
+					}
+					break
+				}
+				key := fmt.Sprint(f.Tuple())
+				if n := r.s.CountIn(rel, w, f.Tuple()); f.Count() != want[key] || n != want[key] {
+					r.t.Fatalf("relation %d, window %d: %s counts %d and %d, want %d", rel, w, key, f.Count(), n, want[key])
+				}
+				delete(want, key)
+			}
+			got := map[string]int64{}
+			for f := r.s.FactsOutside(rel, w); f.Next(); {
+				got[fmt.Sprint(f.Tuple())] = f.Count()
+			}
+			if want := without(all, in); !maps.Equal(got, want) {
+				r.t.Fatalf("relation %d, outside of window %d: %v, want %v", rel, w, got, want)
+			}
+		}
+	}
+	if v.rng.IntN(6) == 0 {
+		v.checkDue(r)
+	}
+}
+
+// checkDue compares the next time at which something moves.
+func (v *windowRig) checkDue(r *rig) {
+	r.t.Helper()
+	const steps = 60
+	from := int64(math.MaxInt64)
+	for rel := range r.m.looks {
+		from = min(from, r.m.looks[rel].at)
+	}
+	got, ok := r.s.Due()
+	want, found := r.m.due(from, steps)
+	v.dues++
+	switch {
+	case found && ok && got == want, !found && !ok:
+	case !found && ok && got > clamped(from, steps):
+	case ok && got > from && (!found || got < want) && mayBeEarly(r.s):
+		v.early++
+	default:
+		r.t.Fatalf("from %d: due %d, %v; want %d, %v", from, got, ok, want, found)
+	}
+}
+
+// mayBeEarly tells whether Due may tell a time at which nothing happens.
+func mayBeEarly(s *Store) bool {
+	return slices.ContainsFunc(s.framed, func(rel uint32) bool {
+		f := s.rels[rel].frames
+		return f.byNumber && f.byTime
+	})
+}
+
+// verifyFrames checks what a relation has for its windows, and returns how many
+// blocks that holds.
+func (s *Store) verifyFrames(rel uint32) (blocks int, err error) {
+	r := s.rels[rel]
+	f := r.frames
+	if _, listed := slices.BinarySearch(s.framed, rel); listed != (f != nil) {
+		return 0, fmt.Errorf("it is listed: %v", listed)
+	}
+	if f == nil {
+		return 0, nil
+	}
+	if len(f.olds)+len(f.late) > 0 {
+		return 0, fmt.Errorf("%d counts, %d late ones left", len(f.olds), len(f.late))
+	}
+	for _, w := range f.list {
+		if w.now != w.was {
+			return 0, fmt.Errorf("window %v: %v, it was %v", w.win, w.now, w.was)
+		}
+	}
+	for _, q := range []*queue{f.times, f.numbers} {
+		if q == nil {
+			continue
+		}
+		want := r.entries(&s.copies, q)
+		slices.SortFunc(want, entry.compare)
+		var got []entry
+		for k := q.head; k < len(q.dir); k++ {
+			if q.dir[k].n == 0 || q.dir[k].off+q.dir[k].n > blockMax {
+				return 0, fmt.Errorf("chunk %+v", q.dir[k])
+			}
+			for i := range int(q.dir[k].n) {
+				got = append(got, read(q.words(&s.copies.blocks[classes-1], k), i))
+			}
+			blocks++
+		}
+		if !slices.Equal(got, want) || q.n != int64(len(want)) {
+			return 0, fmt.Errorf("queue of %d:\n got %v\nwant %v", q.n, got, want)
+		}
+	}
+	return blocks, nil
+}
+
+// newWindowRig makes a rig whose relations have windows, at a logical time.
+func newWindowRig(t testing.TB, seed uint64, now, ahead int64) *rig {
+	r := newRig(t, 2, 1, 3)
+	r.windows = &windowRig{rng: rand.New(rand.NewPCG(seed, 7)), now: now, ahead: ahead}
+	for range 3 {
+		r.windows.setWindows(r)
+	}
+	return r
+}
+
+// run does random operations and sets windows between them.
+func (v *windowRig) run(r *rig, steps int, keys uint64) {
+	for range steps {
+		if v.rng.IntN(40) == 0 {
+			v.setWindows(r)
+			continue
+		}
+		r.step(v.rng.Uint64(), v.rng.Uint64(), v.rng.Uint64(), v.rng.Uint64(), keys)
+	}
+	r.end(true)
+}
+
+// TestWindowModel runs random operations with windows of all kinds, several to a
+// relation, that come and go, at ordinary times and at the ends of time.
+func TestWindowModel(t *testing.T) {
+	steps := 1500
+	if testing.Short() {
+		steps = 500
+	}
+	total := windowRig{}
+	for _, start := range []int64{-40, math.MinInt64, math.MaxInt64 - 60, 1 << 40} {
+		for _, keys := range []uint64{1, 3, 40} {
+			for seed := range uint64(6) {
+				t.Run(fmt.Sprintf("start=%d/keys=%d/seed=%d", start, keys, seed), func(t *testing.T) {
+					r := newWindowRig(t, seed*16+keys, start, int64(seed*2)-12)
+					r.windows.run(r, steps, keys)
+					total.expired += r.windows.expired
+					total.moved += r.windows.moved
+					total.early += r.windows.early
+					total.dues += r.windows.dues
+				})
+			}
+		}
+	}
+	t.Logf("%d contributions expired, %d changes, %d times due, %d of them early", total.expired, total.moved, total.dues, total.early)
+	if total.expired < 5*steps || total.early*20 > total.dues {
+		t.Fatal("the model has not seen enough")
+	}
+}
