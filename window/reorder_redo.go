@@ -131,7 +131,24 @@ func (s *Store) touches(ev event) bool {
 		_, ok := q.tangle.facts[s.tangleKey(ev.rel(), ev.tuple())]
 		return ok
 	}
-	return met(ev) || ev[evOld] != 0 && met(q.events.at(ev[evOld]-1))
+	return met(ev) || ev[evOld] != 0 && met(q.events.at(ev[evOld]-1)) || s.yields(ev)
+}
+
+// yields reports whether an event of the history did nothing because its ID is
+// that of a contribution to another fact, which the search has met: that may be
+// taken away now, and nothing else ties the event to it.
+func (s *Store) yields(ev event) bool {
+	q := &s.reorder
+	if out := ev.outcome(); ev[evID] == 0 || out != outConflict && out != outMissing {
+		return false
+	}
+	known, live := s.ids[q.names.of(ev[evID])]
+	if !live {
+		return false
+	}
+	r := s.rels[known.rel]
+	_, ok := q.tangle.facts[s.tangleKey(uint32(known.rel), r.facts.at(s.named[known].rec)[:r.arity])]
+	return ok
 }
 
 // meet adds the fact and the ID of an event, and of the contribution that it
