@@ -20,6 +20,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,7 @@ type Options struct {
 	// Of the checkpoints, for tests; 0 means what checkpoint.Options say.
 	timeout time.Duration
 	reserve int64
+	linger  time.Duration // 0 means lingerDefault
 	// slice, if it is not nil, is called before each slice of facts; for tests.
 	slice func()
 }
@@ -178,7 +180,7 @@ func (s *Store) load(ctx context.Context, id wal.Identity, r *Report) (covered u
 	s.begin()
 	s.checkpoints, err = checkpoint.Open(ctx, filepath.Join(s.dir, checkpointsName), checkpoint.Options{
 		FS: s.o.FS, ReadOnly: s.o.Log.ReadOnly, StoreID: id.Log, KeepOpen: s.o.TermCache > 0,
-		Timeout: s.o.timeout, Reserve: s.o.reserve,
+		Timeout: s.o.timeout, Reserve: s.o.reserve, Linger: cmp.Or(s.o.linger, lingerDefault),
 	})
 	if err != nil {
 		return 0, err
