@@ -1,0 +1,217 @@
+package window
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/triegs/triegs/query"
+)
+
+// within is a window of a range of time.
+func within(span int64) query.Window { return query.Window{Range: span} }
+
+// windowStore returns a store with one relation of pairs, with these windows and
+// nothing kept beside them, and a running epoch.
+func windowStore(windows ...query.Window) (*Store, uint32) {
+	s, r := newStore(2)
+	s.SetWindows(r, math.MinInt64, windows, 0)
+	return s, r
+}
+
+// windowed writes the net changes of the epoch in a window as text.
+func windowed(s *Store, rel uint32, w int) (out string) {
+	for c := s.WindowChanges(rel, w); c.Next(); {
+		out += fmt.Sprint(c.Tuple(), " ", c.Old(), ">", c.New(), " ")
+	}
+	return out
+}
+
+// advance ends an epoch at logical time t and begins the next one. want is the
+// changes in the windows.
+func advance(t testing.TB, s *Store, rel uint32, at int64, want ...string) {
+	t.Helper()
+	s.Advance(at)
+	for w := range want {
+		if got := windowed(s, rel, w); got != want[w] {
+			t.Fatalf("at %d, window %d: changes %q, want %q", at, w, got, want[w])
+		}
+	}
+	s.Commit()
+	s.Begin()
+}
+
+// TestWIN01: the begin of a window is outside, its end inside.
+func TestWIN01(t *testing.T) {
+	s, r := windowStore(within(10))
+	insert(t, s, r, []uint64{a, b}, 0)
+	advance(t, s, r, 0, "[1 2] 0>1 ")
+	for at := int64(1); at < 10; at++ {
+		advance(t, s, r, at, "")
+	}
+	if due, ok := s.Due(); !ok || due != 10 {
+		t.Fatalf("due %d, %v", due, ok)
+	}
+	advance(t, s, r, 10, "[1 2] 1>0 ")
+	if n := s.Contributions(); n != 0 {
+		t.Fatalf("%d contributions are left", n)
+	}
+}
+
+// TestWIN02Windows: equal events keep their own expiry.
+func TestWIN02Windows(t *testing.T) {
+	s, r := windowStore(within(10))
+	advance(t, s, r, 0, "")
+	insert(t, s, r, []uint64{a, b}, 1)
+	advance(t, s, r, 1, "[1 2] 0>1 ")
+	insert(t, s, r, []uint64{a, b}, 4)
+	advance(t, s, r, 4, "[1 2] 1>2 ")
+	advance(t, s, r, 10, "")
+	advance(t, s, r, 11, "[1 2] 2>1 ")
+	advance(t, s, r, 13, "")
+	advance(t, s, r, 14, "[1 2] 1>0 ")
+}
+
+// TestWIN03: events of one time expire in one step, whatever the order in which
+// they came.
+func TestWIN03(t *testing.T) {
+	for _, batches := range [][]int{{2, 1}, {1, 2}, {3}, {1, 1, 1}} {
+		s, r := windowStore(within(5))
+		total := int64(0)
+		for _, n := range batches {
+			for range n {
+				insert(t, s, r, []uint64{a, b}, 7)
+			}
+			advance(t, s, r, 7, fmt.Sprintf("[1 2] %d>%d ", total, total+int64(n)))
+			total += int64(n)
+		}
+		advance(t, s, r, 11, "")
+		if n, columns := s.Advance(12); n != 3 || columns != 6 || windowed(s, r, 0) != "[1 2] 3>0 " {
+			t.Fatalf("%d expired with %d columns: %s", n, columns, windowed(s, r, 0))
+		}
+	}
+}
+
+// TestWIN04: the sides of a join expire each for itself.
+func TestWIN04(t *testing.T) {
+	s, left := windowStore(within(10))
+	right := s.AddRelation(2)
+	s.SetWindows(right, math.MinInt64, []query.Window{within(10)}, 0)
+	for at := int64(0); at < 20; at++ {
+		switch at {
+		case 1, 12:
+			insert(t, s, left, []uint64{a, b}, at)
+		case 8:
+			insert(t, s, right, []uint64{b, c}, at)
+		}
+		advance(t, s, left, at)
+		joined := s.CountIn(left, 0, []uint64{a, b}) * s.CountIn(right, 0, []uint64{b, c})
+		want := int64(0)
+		if at >= 8 && at <= 10 || at >= 12 && at <= 17 {
+			want = 1
+		}
+		if joined != want {
+			t.Fatalf("at %d: %d, want %d", at, joined, want)
+		}
+	}
+}
+
+// TestWIN05: times before 1970 are ordinary, with a slide too.
+func TestWIN05(t *testing.T) {
+	s, r := windowStore(within(10), query.Window{Range: 10, Slide: 5})
+	insert(t, s, r, []uint64{a, b}, -15)
+	advance(t, s, r, -16, "", "")
+	if due, ok := s.Due(); !ok || due != -15 {
+		t.Fatalf("due %d, %v", due, ok)
+	}
+	advance(t, s, r, -15, "[1 2] 0>1 ", "[1 2] 0>1 ")
+	advance(t, s, r, -6, "", "")
+	advance(t, s, r, -5, "[1 2] 1>0 ", "[1 2] 1>0 ")
+
+	s, r = windowStore(query.Window{Range: 5, Slide: 5})
+	for at, bucket := range map[int64]int64{-15: -15, -11: -10, -1: 0, 0: 0, 4: 5} {
+		insert(t, s, r, []uint64{a, uint64(at)}, at)
+		s.Advance(bucket - 1)
+		if s.CountIn(r, 0, []uint64{a, uint64(at)}) != 0 {
+			t.Errorf("%d is seen at %d", at, bucket-1)
+		}
+		s.Advance(bucket)
+		if s.CountIn(r, 0, []uint64{a, uint64(at)}) != 1 {
+			t.Errorf("%d is not seen at %d", at, bucket)
+		}
+		s.Rollback()
+		s.Begin()
+		s.SetWindows(r, math.MinInt64, []query.Window{{Range: 5, Slide: 5}}, 0)
+	}
+}
+
+// TestWIN11: what was deleted by hand does not expire again.
+func TestWIN11(t *testing.T) {
+	s, r := windowStore(within(10))
+	if err := s.Insert(r, []uint64{a, b}, 1, 0, "e1"); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, s, r, 1, "[1 2] 0>1 ")
+	if err := s.Insert(r, []uint64{a, b}, 3, 0, "e2"); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, s, r, 3, "[1 2] 1>2 ")
+	if err := s.DeleteID("e1", r, nil); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, s, r, 5, "[1 2] 2>1 ")
+	if n, _ := s.Advance(11); n != 0 {
+		t.Fatalf("%d expired again", n)
+	}
+	advance(t, s, r, 13, "[1 2] 1>0 ")
+	// The ID is free again.
+	if err := s.Insert(r, []uint64{a, c}, 13, 0, "e2"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWIN12: a refreshed contribution has one expiry, its new one, also after a
+// restart.
+func TestWIN12(t *testing.T) {
+	s := NewStore()
+	s.Track()
+	r := s.AddRelation(2)
+	s.SetWindows(r, 0, []query.Window{within(10)}, 0)
+	s.Begin()
+	if err := s.Insert(r, []uint64{a, b}, 1, 0, "e1"); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, s, r, 1, "[1 2] 0>1 ")
+	if err := s.Insert(r, []uint64{a, b}, 8, 0, "e1"); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, s, r, 8, "")
+	s.Commit()
+
+	again := restoreChain(t, []int{2}, [][][]byte{capture(t, s, true, 9)}, []uint64{s.Sequence(r)})
+	again.SetWindows(r, 8, []query.Window{within(10)}, 0)
+	for _, s := range []*Store{s, again} {
+		s.Begin()
+		advance(t, s, r, 11, "")
+		advance(t, s, r, 17, "")
+		if n, _ := s.Advance(18); n != 1 || windowed(s, r, 0) != "[1 2] 1>0 " {
+			t.Fatalf("%d expired: %s", n, windowed(s, r, 0))
+		}
+		s.Commit()
+		s.Begin()
+		if n, _ := s.Advance(math.MaxInt64); n != 0 {
+			t.Fatalf("%d expired again", n)
+		}
+	}
+}
+
+// TestWIN13: the shorter window takes nothing from the longer.
+func TestWIN13(t *testing.T) {
+	s, r := windowStore(within(5), within(10))
+	insert(t, s, r, []uint64{a, b}, 0)
+	advance(t, s, r, 0, "[1 2] 0>1 ", "[1 2] 0>1 ")
+	advance(t, s, r, 4, "", "")
+	advance(t, s, r, 5, "[1 2] 1>0 ", "")
+	advance(t, s, r, 9, "", "")
+	advance(t, s, r, 10, "", "[1 2] 1>0 ")
+}
