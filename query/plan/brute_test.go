@@ -209,20 +209,23 @@ func (b *brute) connex(root *bruteTree) bool {
 
 // measure counts what a Score counts, but for the index orders, below the
 // aliases of the given way.
-func (t *bruteTree) measure(aliases []Alias, above []int) Score {
-	s := Score{Nodes: 1}
+func (t *bruteTree) measure(aliases []Alias, life lives, above []int) Score {
+	s := Score{Nodes: 1, Bounded: true}
 	if t.alias >= 0 {
 		s.SumDepth, s.Height = len(above), len(above)+1
 		if !aliases[t.alias].Window.IsZero() {
 			s.WindowHeight = s.Height
 		}
 		for _, a := range above {
-			s.Churn += churn(&aliases[a], &aliases[t.alias])
+			c := life.churn(&aliases[a], &aliases[t.alias])
+			s.Churn += c
+			s.Bounded = s.Bounded && c <= 1
 		}
 		above = append(slices.Clone(above), t.alias)
 	}
 	for _, c := range t.children {
-		d := c.measure(aliases, above)
+		d := c.measure(aliases, life, above)
+		s.Bounded = s.Bounded && d.Bounded
 		s.SumDepth += d.SumDepth
 		s.Churn += d.Churn
 		s.Height = max(s.Height, d.Height)
@@ -240,12 +243,16 @@ func bruteBest(schemas [][]query.Var, aliases []Alias, out []query.Var) (best Sc
 		b.out[v] = true
 	}
 	b.visit = func(t *bruteTree) {
-		s := t.measure(aliases, nil)
+		s := t.measure(aliases, longest(aliases), nil)
+		s.Bounded = s.Bounded && s.WindowHeight > 0 && s.WindowHeight <= 2
 		// Of two scores the lesser is said here again, from the design.
 		less := func(s, t Score) bool {
+			if s.Bounded != t.Bounded {
+				return s.Bounded
+			}
 			return slices.Compare(
-				[]int{max(0, min(1, s.WindowHeight-2)), int(s.Churn), s.SumDepth, s.Height, s.Nodes},
-				[]int{max(0, min(1, t.WindowHeight-2)), int(t.Churn), t.SumDepth, t.Height, t.Nodes}) < 0
+				[]int{int(s.Churn), s.SumDepth, s.Height, s.Nodes},
+				[]int{int(t.Churn), t.SumDepth, t.Height, t.Nodes}) < 0
 		}
 		if !ok || less(s, best) {
 			best = s

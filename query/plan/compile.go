@@ -60,16 +60,15 @@ func prepare(q *query.Query) (p *Plan, refused bool, err error) {
 	return p, false, nil
 }
 
-// choose sets the tree to the first of the best ones. Those of the least cost
-// are not all of them where one of another cost keeps the facts with windows
-// within fewer levels.
+// choose sets the tree to the first of the best ones. Where none of the least
+// cost bounds what windows cost, one of a greater cost may.
 func (p *Plan) choose() {
 	schemas := make([][]query.Var, len(p.Aliases))
 	for i := range p.Aliases {
 		schemas[i] = slices.Sorted(slices.Values(p.Aliases[i].Vars))
 	}
 	p.chooseFrom(bestTrees(schemas, p.Aliases, free))
-	if p.Score.tall() {
+	if p.windowed() && !p.Score.Bounded {
 		p.chooseFrom(bestTrees(schemas, p.Aliases, windowLevels))
 	}
 }

@@ -27,9 +27,10 @@ import (
 //
 // With windows the aliases above an alias do not weigh the same (churn), but
 // they still add up, and the same search finds the least sum. It can be told to
-// keep the facts that come and go within so many levels: then a part is solved
-// for each number of levels that are left to it, and what hangs under a top has
-// one less, what is lifted above it has not.
+// look only at trees in which windows cost amortised O(1): no window above a
+// shorter one, and facts with windows pass so many levels only. Then a part is
+// solved for each number of levels that are left to it, and what hangs under a
+// top has one less, what is lifted above it has not.
 
 // exhaustiveMax is the number of aliases up to which all trees of the least
 // depth sum are compared in every entry of their score.
@@ -98,6 +99,7 @@ type search struct {
 	within  [][]bool  // within[j][k]: key j is contained in key k
 	rest    [][]int   // by alias: the parts that the others fall into when it is the top
 	costs   [][]int64 // by alias and part of rest: what it costs the part to have it above
+	longer  [][]bool  // likewise: the alias holds facts longer than some alias of the part
 	keep    int       // tied candidates kept for each part
 	name    []byte    // scratch
 }
@@ -106,7 +108,8 @@ type search struct {
 // for few aliases, else one of the least height. Schemas are ascending and the
 // hypergraph is acyclic. The cost is the sum of churn and, where that is equal,
 // the depth sum. Levels, if not free, bounds how many aliases may stand above
-// each other on the way of a fact with a window; there may then be no tree.
+// each other on the way of a fact with a window, and lets none stand above a
+// shorter window; there may then be no tree.
 //
 // Cost: O(m s) to find the parts of m aliases of total arity s, O(m^2) to weigh
 // them, then one step for each part, each alias that may be its top and each
@@ -156,9 +159,10 @@ func bestTreesKeeping(schemas [][]query.Var, aliases []Alias, levels, keep int) 
 
 // weigh finds what each top costs each part that may hang below it.
 func (s *search) weigh() {
-	s.costs = make([][]int64, len(s.rest))
+	life := longest(s.aliases)
+	s.costs, s.longer = make([][]int64, len(s.rest)), make([][]bool, len(s.rest))
 	for top, parts := range s.rest {
-		s.costs[top] = make([]int64, len(parts))
+		s.costs[top], s.longer[top] = make([]int64, len(parts)), make([]bool, len(parts))
 		for i, r := range parts {
 			sub := s.parts[r]
 			s.costs[top][i] = int64(len(sub.aliases))
@@ -166,7 +170,9 @@ func (s *search) weigh() {
 				continue
 			}
 			for _, a := range sub.aliases {
-				s.costs[top][i] += churn(&s.aliases[top], &s.aliases[a]) << depthBits
+				c := life.churn(&s.aliases[top], &s.aliases[a])
+				s.costs[top][i] += c << depthBits
+				s.longer[top][i] = s.longer[top][i] || c > 1
 			}
 		}
 	}
@@ -346,7 +352,7 @@ func (s *search) below(pt *part, top, levels int) (below []hanging, cost int64) 
 		}
 		h := hanging{part: sub, under: s.solve(r, under), lifted: s.solve(r, levels)}
 		down := impossible
-		if len(h.under) > 0 {
+		if len(h.under) > 0 && (levels == free || !s.longer[top][i]) {
 			down = h.under[0].cost + s.costs[top][i]
 		}
 		if len(h.lifted) > 0 {

@@ -11,8 +11,8 @@ import (
 
 // compare is the order by which trees are chosen.
 func (s Score) compare(t Score) int {
-	if s.tall() != t.tall() {
-		if s.tall() {
+	if s.Bounded != t.Bounded {
+		if t.Bounded {
 			return 1
 		}
 		return -1
@@ -20,10 +20,6 @@ func (s Score) compare(t Score) int {
 	return cmp.Or(cmp.Compare(s.Churn, t.Churn), cmp.Compare(s.SumDepth, t.SumDepth), cmp.Compare(s.Height, t.Height),
 		cmp.Compare(s.Nodes, t.Nodes), cmp.Compare(s.Orders, t.Orders))
 }
-
-// tall tells that facts with a window pass more levels than the bound for
-// windows allows.
-func (s Score) tall() bool { return s.WindowHeight > windowLevels }
 
 // number lays a shape out in pre-order.
 func number(aliases []Alias, root *shape) []Node {
@@ -80,11 +76,6 @@ func score(aliases []Alias, nodes []Node) Score {
 		a := &aliases[n.Alias]
 		if !a.Window.IsZero() {
 			s.WindowHeight = max(s.WindowHeight, above[i]+1)
-			for up := n.Parent; up >= 0; up = nodes[up].Parent {
-				if nodes[up].Alias >= 0 {
-					s.Churn += churn(&aliases[nodes[up].Alias], a)
-				}
-			}
 		}
 		orders[a.order(n.Vars)] = true
 		for _, c := range n.Children {
@@ -94,7 +85,29 @@ func score(aliases []Alias, nodes []Node) Score {
 		}
 	}
 	s.Orders = len(orders)
+	if s.WindowHeight > 0 {
+		s.scoreWindows(aliases, nodes)
+	}
 	return s
+}
+
+// scoreWindows measures what windows cost, once their height is known.
+func (s *Score) scoreWindows(aliases []Alias, nodes []Node) {
+	s.Bounded = s.WindowHeight <= windowLevels
+	life := longest(aliases)
+	for _, n := range nodes {
+		if n.Alias < 0 {
+			continue
+		}
+		for up := n.Parent; up >= 0; up = nodes[up].Parent {
+			if nodes[up].Alias < 0 {
+				continue
+			}
+			c := life.churn(&aliases[nodes[up].Alias], &aliases[n.Alias])
+			s.Churn += c
+			s.Bounded = s.Bounded && c <= 1
+		}
+	}
 }
 
 // order names an index over the facts of the alias, sorted by the given

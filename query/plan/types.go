@@ -30,15 +30,18 @@ type Plan struct {
 // of the tree carries annotations, so the number of annotated edges, which
 // stands first in the literature, is always 0 and is not kept.
 type Score struct {
+	// Bounded tells that FIFO windows cost amortised O(1) in this tree, which
+	// comes before all others: WindowHeight is at most 2, and no alias stands above
+	// one whose window is shorter than its own. It is false without windows.
+	Bounded bool `json:"bounded,omitempty"`
 	// WindowHeight is Height counted down to the aliases with a window only, 0
-	// without any. A tree in which it is 2 or less comes before all others: FIFO
-	// windows cost amortised O(1) there, if none stands above a shorter one.
+	// without any.
 	WindowHeight int `json:"window_height,omitempty"`
 	// Churn adds up, over all aliases with a window and all aliases above each,
 	// how often the facts below come and go in the lifetime of a fact above:
 	// once where the window above is no longer, the ratio of the windows where it
-	// is, maxChurn where there is none. It puts short windows high and relations
-	// without a window at the bottom.
+	// is, and more than that where there is none. It puts short windows high and
+	// relations without a window at the bottom.
 	Churn int64 `json:"churn,omitempty"`
 	// SumDepth adds up, over all aliases, the number of aliases above it: the
 	// nodes that a change may wake (CROWN's objective, at equal rates).

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,14 +23,19 @@ func TestChurn(t *testing.T) {
 	}{
 		{query.Window{}, query.Window{}, false, 0},
 		{span(10), query.Window{}, false, 0},
-		{query.Window{}, span(10), false, maxChurn},
-		{query.Window{}, span(math.MaxInt64), false, maxChurn},
+		// Longer than the longest of 50, whatever it is above.
+		{query.Window{}, span(10), false, 20},
+		{query.Window{}, span(50), false, 4},
+		{query.Window{}, span(1), false, 200},
+		{query.Window{}, last(10), true, 12},
+		{query.Window{}, last(30), true, 4},
+		{query.Window{}, query.Window{Range: 10, Slide: 25}, false, 8},
 		{span(10), span(10), false, 1},
 		{span(10), span(11), false, 1},
 		{span(11), span(10), false, 2},
 		{span(20), span(10), true, 2},
 		{span(21), span(10), true, 3},
-		{span(math.MaxInt64), span(1), false, maxChurn - 1},
+		{span(math.MaxInt64), span(1), false, maxChurn},
 		{span(math.MaxInt64), span(math.MaxInt64), false, 1},
 		{span(1), span(math.MaxInt64), false, 1},
 		{query.Window{Range: 10, Slide: 30}, span(10), false, 3},
@@ -44,13 +50,13 @@ func TestChurn(t *testing.T) {
 		{last(10), span(10), true, 2},
 		{span(10), last(10), true, 2},
 		{last(10), query.Window{}, true, 0},
-		{query.Window{}, last(10), true, maxChurn},
 	} {
 		above, below := Alias{Relation: "r", Window: tc.above}, Alias{Relation: "s", Window: tc.below}
 		if tc.sameRelation {
 			below.Relation = "r"
 		}
-		if got := churn(&above, &below); got != tc.want {
+		life := longest([]Alias{{Window: span(50)}, {}, {Window: last(30)}, {Window: query.Window{Range: 5, Slide: 45}}})
+		if got := life.churn(&above, &below); got != tc.want {
 			t.Errorf("%+v above %+v, of the same relation %v: %d, want %d", tc.above, tc.below, tc.sameRelation, got, tc.want)
 		}
 	}
@@ -92,7 +98,7 @@ func randomPath(rng *rand.Rand, atoms int) *query.Query {
 // also where no tree is as low as windows want it.
 func TestWindowsAgreeBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
-	moved, lowered, tall := 0, 0, 0
+	moved, bound, unbound := 0, 0, 0
 	for i := range rounds(4000) {
 		q := randomQuery(rng, 5)
 		if i%8 == 0 {
@@ -126,17 +132,22 @@ func TestWindowsAgreeBruteForce(t *testing.T) {
 		if plain.Tree() != p.Tree() {
 			moved++
 		}
-		if plain.Score.Height > windowLevels && p.Score.WindowHeight <= windowLevels {
-			lowered++
+		aliases := slices.Clone(plain.Aliases)
+		for i := range aliases {
+			aliases[i].Window = p.Aliases[i].Window
 		}
-		if p.Score.tall() {
-			tall++
+		was := score(aliases, plain.Nodes)
+		switch {
+		case p.Score.Bounded && !was.Bounded:
+			bound++
+		case p.Score.WindowHeight > 0 && !p.Score.Bounded:
+			unbound++
 		}
 	}
-	if n := rounds(4000); moved < n/100 || lowered < n/400 || tall < n/100 {
+	if n := rounds(4000); moved < n/100 || bound < n/100 || unbound < n/100 {
 		t.Errorf("too few cases show what windows do")
 	}
-	t.Logf("windows change %d trees and lower %d to %d levels; %d need more", moved, lowered, windowLevels, tall)
+	t.Logf("windows change %d trees and bound the cost in %d of them; in %d no tree does", moved, bound, unbound)
 }
 
 // TestWindowsLargeSearchAgrees runs the search of many aliases on few.
@@ -148,9 +159,9 @@ func TestWindowsLargeSearchAgrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		levels := windowLevels
-		if p.Score.tall() {
+		if p.windowed() && !p.Score.Bounded {
 			if c := bestTreesKeeping(sortedSchemas(p), p.Aliases, levels, 1); len(c) != 0 {
-				t.Fatalf("%s is tall, and yet there is %+v", p.Tree(), c[0])
+				t.Fatalf("%s is not bounded, and yet there is %+v", p.Tree(), c[0])
 			}
 			levels = free
 		}

@@ -59,7 +59,7 @@ func (p *Plan) cycleSentence(c *hypergraph.Core) string {
 // bad above them. (CROWN, Lemma 6.9, has the case of one window.)
 func (p *Plan) windowUpdate() string {
 	reason := p.longAboveShort()
-	if p.Score.tall() {
+	if p.Score.WindowHeight > windowLevels {
 		high := fmt.Sprintf("tree height of windows %d, the bound for FIFO windows needs %d", p.Score.WindowHeight, windowLevels)
 		reason = strings.TrimSuffix(high+"; "+reason, "; ")
 	}
@@ -85,6 +85,7 @@ func (p *Plan) windowUpdate() string {
 // longAboveShort names the first two aliases of which the upper one holds its
 // facts for longer, or may do so; empty when there are none.
 func (p *Plan) longAboveShort() string {
+	life := longest(p.Aliases)
 	for i := range p.Nodes {
 		below := p.Nodes[i].Alias
 		if below < 0 {
@@ -92,7 +93,7 @@ func (p *Plan) longAboveShort() string {
 		}
 		for up := p.Nodes[i].Parent; up >= 0; up = p.Nodes[up].Parent {
 			above := p.Nodes[up].Alias
-			if above < 0 || churn(&p.Aliases[above], &p.Aliases[below]) <= 1 {
+			if above < 0 || life.churn(&p.Aliases[above], &p.Aliases[below]) <= 1 {
 				continue
 			}
 			a, b := &p.Aliases[above], &p.Aliases[below]
@@ -100,7 +101,7 @@ func (p *Plan) longAboveShort() string {
 			switch {
 			case a.Window.IsZero():
 				return fmt.Sprintf("%s, which has no window, %s", p.AliasName(above), lower)
-			case !commensurable(a, b):
+			case (a.Window.Last > 0) != (b.Window.Last > 0), a.Window.Last > 0 && a.Relation != b.Relation:
 				return fmt.Sprintf("%s (%s) %s, and which facts stay longer is not known", p.AliasName(above), a.Window.Spec(), lower)
 			}
 			return fmt.Sprintf("%s (%s) %s, which is shorter", p.AliasName(above), a.Window.Spec(), lower)
