@@ -41,7 +41,7 @@ func (e *Engine) Track() { e.facts.Track() }
 // Freeze notes the base state after the last applied epoch: all of it, or what
 // has changed since the last one that was saved. Every Freeze is followed by a
 // Thaw before the next one. Writers wait for it about as long as for an empty
-// epoch.
+// epoch, and while the events that wait for their time are copied.
 func (e *Engine) Freeze(ctx context.Context, full bool) (*Frozen, error) {
 	if err := e.hold(ctx); err != nil {
 		return nil, err
@@ -55,6 +55,7 @@ func (e *Engine) Freeze(ctx context.Context, full bool) (*Frozen, error) {
 		Catalog: e.schema.Catalog, Sources: e.sources, Digest: e.digest,
 		Parts:   append([]rootvec.Digest(nil), e.parts...),
 		Terms:   e.dict.View(),
+		Waiting: e.facts.AppendWaiting(nil),
 		capture: e.facts.Capture(full),
 	}
 	for i := range e.schema.Relations() {

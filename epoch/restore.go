@@ -124,12 +124,29 @@ func (e *Engine) restoreFacts(b *Base) error {
 	if err := to.Finish(next); err != nil {
 		return err
 	}
+	if err := e.restoreWaiting(b); err != nil {
+		return err
+	}
 	for i, r := range b.Relations {
 		if n := e.facts.Len(uint32(i)); n != r.Facts {
 			return fmt.Errorf("%w: relation %s has %d facts, %d were saved", errs.ErrCorrupt, r.Name, n, r.Facts)
 		}
 	}
 	return nil
+}
+
+// restoreWaiting fills the reorder buffer, whose terms must be there.
+func (e *Engine) restoreWaiting(b *Base) error {
+	if err := e.facts.RestoreWaiting(b.Waiting); err != nil {
+		return err
+	}
+	var err error
+	e.facts.WalkWaiting(func(id uint64) {
+		if x, y := e.dict.Hash(id); x|y == 0 && err == nil {
+			err = fmt.Errorf("%w: an event that waits names term %d, which was not saved", errs.ErrCorrupt, id)
+		}
+	})
+	return err
 }
 
 // restoreDigests computes the digest of each relation and compares it with the
