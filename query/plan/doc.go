@@ -22,7 +22,8 @@
 //
 // # Caveats
 //
-// The package knows nothing of ids, data or statistics: every alias with a window
-// is taken to change at the same rate, one without beside them to change hardly
-// ever, and in a query without windows all of them at the same rate. A query beyond [MaxAtoms] or [MaxArgs] is refused.
+// The package knows nothing of ids, data or statistics: every alias with a
+// window is taken to change at the same rate, one without beside them hardly
+// ever, and in a query without windows all of them at the same rate. A query
+// beyond [MaxAtoms] or [MaxArgs] is refused.
 package plan
