@@ -1,8 +1,13 @@
 package query
 
 import (
+	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
+
+	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/internal/term"
 )
 
 func TestParseSpan(t *testing.T) {
@@ -63,6 +68,138 @@ func TestWindowBorders(t *testing.T) {
 	for at, want := range map[int64]int64{-15: -15, -11: -15, -1: -5, 0: 0, 4: 0, 5: 5, lo: lo, hi: hi - 2} {
 		if got := w.At(at); got != want {
 			t.Errorf("bucket of %d: %d, want %d", at, got, want)
+		}
+	}
+}
+
+// TestFormatSpan writes and reads random spans of every size, and those around
+// which the writing changes.
+func TestFormatSpan(t *testing.T) {
+	back := func(ns int64) {
+		if got, err := ParseSpan(FormatSpan(ns)); got != ns || err != nil {
+			t.Fatalf("%d is written %q and read as %d, %v", ns, FormatSpan(ns), got, err)
+		}
+	}
+	for _, unit := range []int64{1, 1e3, 1e6, 1e9, 60e9, 600e9, 3600e9, 36_000e9, 86_400e9, 604_800e9, math.MaxInt64 - 1} {
+		for d := int64(-3); d <= 1; d++ {
+			if ns := unit + d; ns > 0 {
+				back(ns)
+			}
+		}
+		for n := int64(2); n <= 120 && n <= math.MaxInt64/unit; n++ {
+			back(n * unit)
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		back(1 + rng.Int64()>>rng.IntN(63))
+	}
+	for ns, want := range map[int64]string{
+		600e9: "10m", 3600e9: "1h", 5400e9: "1h30m", 36_000e9: "10h", 3605e9: "1h0m5s", 1: "1ns", 1500e6: "1.5s", 1_209_600e9: "336h",
+	} {
+		if got := FormatSpan(ns); got != want {
+			t.Errorf("%d is written %q, want %q", ns, got, want)
+		}
+	}
+}
+
+// TestFrom holds the least time in a window against Sees.
+func TestFrom(t *testing.T) {
+	const lo, hi = math.MinInt64, math.MaxInt64
+	for _, tc := range []struct{ size, end, want int64 }{
+		{10, 0, -9}, {1, 5, 5}, {10, lo, lo}, {10, lo + 9, lo}, {10, lo + 10, lo + 1}, {hi, hi, lo}, {hi, 0, lo}, {hi - 1, hi, 2},
+		{hi - 1, -2, lo + 1}, {hi - 1, -3, lo}, {hi - 1, -4, lo}, {0, 7, lo},
+	} {
+		w := Window{Range: tc.size}
+		got := w.From(tc.end)
+		if got != tc.want {
+			t.Errorf("%+v with the end %d: from %d, want %d", w, tc.end, got, tc.want)
+		}
+		if !w.Sees(got, tc.end) || got > lo && w.Sees(got-1, tc.end) {
+			t.Errorf("%+v with the end %d: %d is not the least it sees", w, tc.end, got)
+		}
+	}
+}
+
+func TestWindowCheck(t *testing.T) {
+	for _, tc := range []struct {
+		w    Window
+		ok   bool
+		spec string
+	}{
+		{Window{}, true, "all"}, {Window{Range: 1}, true, "1ns"}, {Window{Range: 60e9, Slide: 3600e9}, true, "1m slide 1h"},
+		{Window{Last: 7}, true, "last 7"}, {Window{Range: -1}, false, ""}, {Window{Last: -1}, false, ""},
+		{Window{Range: 1, Slide: -1}, false, ""}, {Window{Slide: 1}, false, ""}, {Window{Last: 1, Slide: 1}, false, ""},
+		{Window{Last: 1, Range: 1}, false, ""},
+	} {
+		if err := tc.w.Check(); (err == nil) != tc.ok || err != nil && !errors.Is(err, errs.ErrValue) {
+			t.Errorf("%+v: %v", tc.w, err)
+		}
+		if tc.ok && tc.w.Spec() != tc.spec {
+			t.Errorf("%+v is written %q, want %q", tc.w, tc.w.Spec(), tc.spec)
+		}
+	}
+}
+
+// TestSetWindow checks that an option gives a window to the atoms that have none
+// of their own, and leaves the query that was parsed alone.
+func TestSetWindow(t *testing.T) {
+	ten, five := Window{Range: 10}, Window{Range: 5}
+	for _, tc := range []struct {
+		name       string
+		text, sets Window
+		own        Window // of the second atom
+		fails      bool
+		first      Window
+	}{
+		{"none", Window{}, Window{}, five, false, Window{}},
+		{"from the option", Window{}, ten, five, false, ten},
+		{"an own window of everything", Window{}, ten, Window{}, false, ten},
+		{"from the text", ten, Window{}, five, false, ten},
+		{"the same twice", ten, ten, five, false, ten},
+		{"a contradiction", ten, five, five, true, ten},
+		{"no window", Window{}, Window{Range: -1}, five, true, Window{}},
+	} {
+		atoms := []Atom{{Relation: "r"}, {Relation: "s", Window: tc.own, Own: true}}
+		q := Query{Atoms: atoms, Window: tc.text}
+		q.ShareWindow()
+		with := q
+		err := with.SetWindow(tc.sets)
+		if (err != nil) != tc.fails || err != nil && !errors.Is(err, errs.ErrValue) {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if with.Atoms[0].Window != tc.first || with.Atoms[1].Window != tc.own || with.Window != tc.first {
+			t.Errorf("%s: the query sees %v, its atoms %v and %v", tc.name, with.Window, with.Atoms[0].Window, with.Atoms[1].Window)
+		}
+		if q.Window != tc.text || q.Atoms[0].Window != tc.text {
+			t.Errorf("%s: the query that was parsed has changed", tc.name)
+		}
+	}
+}
+
+// TestCanonicalWindows checks that queries that differ in a window only differ
+// in their form, also where the form is SPARQL, which knows one window.
+func TestCanonicalWindows(t *testing.T) {
+	pattern := func(w Window, own bool) Atom {
+		return Atom{Relation: "r", Args: []Arg{{Var: 0}, {Var: 1}}, Window: w, Own: own}
+	}
+	for _, values := range [][]Values{nil, {{Vars: []Var{0}, Rows: [][]term.Term{{term.Int(1)}}}}} {
+		seen := map[string]int{}
+		for i, q := range []Query{
+			{Atoms: []Atom{pattern(Window{}, false)}},
+			{Atoms: []Atom{pattern(Window{}, true)}},
+			{Atoms: []Atom{pattern(Window{Range: 10}, true)}},
+			{Atoms: []Atom{pattern(Window{Last: 10}, true)}},
+			{Atoms: []Atom{pattern(Window{Range: 10}, false)}, Window: Window{Range: 10}},
+			{Atoms: []Atom{pattern(Window{Range: 10, Slide: 2}, false)}, Window: Window{Range: 10, Slide: 2}},
+			{Atoms: []Atom{pattern(Window{}, true)}, Window: Window{Range: 10}},
+		} {
+			q.Vars, q.Head, q.Columns, q.Values = []string{"x", "y"}, []Var{0}, []string{"x"}, values
+			form := q.Canonical()
+			if other, ok := seen[form]; ok {
+				t.Errorf("queries %d and %d have the form %s", other, i, form)
+			}
+			seen[form] = i
 		}
 	}
 }
