@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,8 @@ type DB struct {
 	report recovery.Report
 	closed atomic.Bool
 	upkeep upkeep
+	live   liveness
+	late   lateCounters
 
 	// Of the epoch under construction, used by whoever holds the engine.
 	txn    txn.Txn
@@ -74,7 +77,10 @@ func OpenContext(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	// What was acknowledged cannot be refused any more, so the budget begins
 	// to count here.
 	db.engine.Budget(o.MemoryBudget)
+	db.engine.SetLateness(int64(o.Lateness))
+	db.live.init(o)
 	db.upkeep.init()
+	db.afterEpoch()
 	return db, nil
 }
 
@@ -155,14 +161,15 @@ func (db *DB) AppendAll(ctx context.Context, batches ...Batch) (Epoch, error) {
 }
 
 func (db *DB) appendAll(ctx context.Context, batches []Batch) (Epoch, error) {
-	ticket, notices, err := db.apply(ctx, batches)
+	ticket, told, err := db.apply(ctx, batches)
 	if err != nil {
 		return 0, edge(err)
 	}
-	for _, n := range notices {
+	for _, n := range told.notices {
 		db.notify(n)
 	}
 	err = ticket.Wait(ctx)
+	db.tellLate(told.late)
 	db.afterEpoch() // behind the wait, when the log has the epoch
 	switch {
 	case err == nil:
@@ -173,42 +180,52 @@ func (db *DB) appendAll(ctx context.Context, batches []Batch) (Epoch, error) {
 	return 0, edge(err)
 }
 
-// apply takes batches through one epoch. Notices are about the epoch that the
+// told is what the listeners are to know of an epoch.
+type told struct {
+	notices []Notice
+	late    []LateEvent
+}
+
+// apply takes batches through one epoch. What is told is about the epoch that the
 // ticket names.
-func (db *DB) apply(ctx context.Context, batches []Batch) (epoch.Ticket, []Notice, error) {
+func (db *DB) apply(ctx context.Context, batches []Batch) (epoch.Ticket, told, error) {
 	if err := db.check(ctx); err != nil {
-		return epoch.Ticket{}, nil, err
+		return epoch.Ticket{}, told{}, err
 	}
-	now, err := db.now()
-	if err != nil {
-		return epoch.Ticket{}, nil, err
-	}
+	clock := db.opts.Clock()
 	// The transaction and the intake are used by whoever holds the epoch.
 	t, in := &db.txn, &db.intake
 	if err := t.Begin(ctx, db.engine); err != nil {
-		return epoch.Ticket{}, nil, db.ended(err)
+		return epoch.Ticket{}, told{}, db.ended(err)
 	}
-	*in = intake{db: db, t: t, now: now, first: db.engine.Time(), at: db.engine.Time()}
-	if err := in.takeAll(batches); err != nil {
+	*in = intake{db: db, t: t, clock: clock, first: db.engine.Time(), at: db.engine.Time()}
+	err := in.takeAll(batches)
+	if err == nil && in.replayed {
+		// What is told to be applied already may still wait for its sync.
+		in.countMissing()
+		out := in.told
+		last := t.Leave()
+		return epoch.Ticket{Epoch: last}, out, db.engine.WaitFor(ctx, last)
+	}
+	if err == nil {
+		err = db.engine.Pass(in.at)
+	}
+	if err != nil {
 		t.Rollback()
-		return epoch.Ticket{}, nil, err
+		return epoch.Ticket{}, told{}, err
 	}
 	in.countMissing()
-	notices := in.notices
-	if in.replayed {
-		// What is told to be applied already may still wait for its sync.
-		last := t.Leave()
-		return epoch.Ticket{Epoch: last}, notices, db.engine.WaitFor(ctx, last)
-	}
+	out, stats := in.told, in.stats
 	ticket, err := t.Commit(ctx, in.at)
 	if err != nil {
-		return epoch.Ticket{}, nil, db.ended(err)
+		return epoch.Ticket{}, told{}, db.ended(err)
 	}
+	db.late.add(stats)
 	db.expireSnapshots()
-	for i := range notices {
-		notices[i].Epoch = Epoch(ticket.Epoch)
+	for i := range out.notices {
+		out.notices[i].Epoch = Epoch(ticket.Epoch)
 	}
-	return ticket, notices, nil
+	return ticket, out, nil
 }
 
 // check is what every writing call asks first.
@@ -227,8 +244,6 @@ func (db *DB) ended(err error) error {
 	return err
 }
 
-func (db *DB) now() (int64, error) { return nanoseconds(db.opts.Clock()) }
-
 // nanoseconds is a time as the store keeps it.
 func nanoseconds(t time.Time) (int64, error) {
 	ns := t.UnixNano()
@@ -236,89 +251,6 @@ func nanoseconds(t time.Time) (int64, error) {
 		return 0, fmt.Errorf("%w: %s is not within int64 nanoseconds of 1970", ErrTime, t.Format(time.RFC3339Nano))
 	}
 	return ns, nil
-}
-
-// intake applies the batches of one call.
-type intake struct {
-	db       *DB
-	t        *txn.Txn
-	now      int64 // the clock
-	first    int64 // logical time before it
-	at       int64 // logical time of the epoch: the latest of its batches
-	own      int64 // logical time of the batch
-	event    txn.Event
-	replayed bool // every batch was a replay
-	notices  []Notice
-}
-
-func (in *intake) takeAll(batches []Batch) error {
-	in.replayed = len(batches) > 0
-	for i := range batches {
-		err := in.take(&batches[i])
-		if err != nil && len(batches) > 1 {
-			err = fmt.Errorf("batch %d: %w", i, err)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (in *intake) take(b *Batch) error {
-	at := in.now
-	if !b.Time.IsZero() {
-		var err error
-		if at, err = nanoseconds(b.Time); err != nil {
-			return fmt.Errorf("batch time: %w", err)
-		}
-	}
-	in.own = max(in.first, at)
-	in.at = max(in.at, in.own)
-	skip, replay := 0, false
-	if b.Source != "" {
-		p, err := in.t.From(b.Source, b.Offset, len(b.Events), in.db.opts.DenseSources)
-		if err != nil {
-			return err
-		}
-		// A batch without events is a replay as well if it lies below.
-		replay = p.Skip == len(b.Events) && b.Offset < p.Next
-		if skip = p.Skip; skip > 0 {
-			in.notices = append(in.notices, Notice{Kind: NoticeReplay, Source: b.Source, Position: p.Next, Offset: b.Offset, Count: skip})
-		}
-	}
-	in.replayed = in.replayed && replay
-	for i := skip; i < len(b.Events); i++ {
-		if err := in.takeEvent(i, &b.Events[i], b.IgnoreMissing); err != nil {
-			return err
-		}
-	}
-	return in.t.Flush()
-}
-
-func (in *intake) takeEvent(i int, e *Event, lenient bool) error {
-	if e.Op > Delete {
-		return fmt.Errorf("event %d: %w: operation %d", i, ErrValue, e.Op)
-	}
-	ev := &in.event
-	*ev = txn.Event{
-		Delete: e.Op == Delete, Relation: e.Relation, Tuple: e.Tuple, Time: in.own,
-		ID: e.ID, Value: e.Value, Lenient: lenient,
-	}
-	if !e.Time.IsZero() {
-		var err error
-		if ev.Time, err = nanoseconds(e.Time); err != nil {
-			return fmt.Errorf("event %d: %w", i, err)
-		}
-	}
-	return in.t.Event(i, ev)
-}
-
-// countMissing notes how many retractions IgnoreMissing has skipped.
-func (in *intake) countMissing() {
-	if n := in.db.engine.Ignored(); n > 0 {
-		in.notices = append(in.notices, Notice{Kind: NoticeMissing, Count: int(n)})
-	}
 }
 
 // notify tells the listener, one notice at a time.
@@ -356,38 +288,36 @@ func (db *DB) register(ctx context.Context, name, text string, o queryOptions) (
 	if name == "" {
 		return nil, fmt.Errorf("%w: a query has a name", ErrValue)
 	}
-	p, err := catalog.Compile(text, catalog.Options{Set: o.set, Distinct: o.distinct})
-	if err != nil {
-		return nil, err
-	}
-	now, err := db.now()
+	p, err := catalog.Compile(text, o.catalog())
 	if err != nil {
 		return nil, err
 	}
 	if err := db.engine.Begin(ctx); err != nil {
 		return nil, db.ended(err)
 	}
-	q := &catalog.Query{Name: name, Text: text, Set: o.set, Dist: o.distinct, Plan: p}
+	q := &catalog.Query{Name: name, Text: text, Set: o.set, Dist: o.distinct, Window: o.window, Plan: p}
 	if err := db.engine.Register(ctx, q); err != nil {
 		db.engine.Rollback()
 		return nil, err
 	}
-	if err := db.commit(ctx, record.Register, now); err != nil {
+	if _, err := db.commit(ctx, record.Register, math.MinInt64); err != nil {
 		return nil, err
 	}
 	return &Query{q}, nil
 }
 
-// commit ends an epoch that holds the engine and waits for its publication.
-func (db *DB) commit(ctx context.Context, kind record.Kind, now int64) error {
-	ticket, err := db.engine.Commit(ctx, kind, now)
+// commit ends an epoch that holds the engine, at the given logical time or the
+// one before if that is later, and waits for its publication. Where
+// only the waiting fails the epoch stands, and its number comes with the error.
+func (db *DB) commit(ctx context.Context, kind record.Kind, at int64) (Epoch, error) {
+	ticket, err := db.engine.Commit(ctx, kind, at)
 	if err != nil {
-		return db.ended(err)
+		return 0, db.ended(err)
 	}
 	db.expireSnapshots()
 	err = ticket.Wait(ctx)
 	db.afterEpoch()
-	return err
+	return Epoch(ticket.Epoch), err
 }
 
 // Drop ends a query. Snapshots of earlier epochs go on answering it. Errors:
@@ -404,10 +334,6 @@ func (db *DB) single(ctx context.Context, kind record.Kind, do func() (bool, err
 	if err := db.check(ctx); err != nil {
 		return err
 	}
-	now, err := db.now()
-	if err != nil {
-		return err
-	}
 	if err := db.engine.Begin(ctx); err != nil {
 		return db.ended(err)
 	}
@@ -420,7 +346,8 @@ func (db *DB) single(ctx context.Context, kind record.Kind, do func() (bool, err
 		db.engine.Leave()
 		return nil
 	}
-	return db.commit(ctx, kind, now)
+	_, err = db.commit(ctx, kind, math.MinInt64)
+	return err
 }
 
 // Query finds a registered query in the current epoch. Errors: ErrNoSuchQuery,
@@ -475,6 +402,9 @@ type SourcePosition struct {
 	Next        uint64 // the offset to send next
 	Incarnation string // as given to ResetSource, "" before the first reset
 	Skipped     uint64 // offsets passed by SkipTo, over all incarnations
+	// Watermark is how far in time the source has come, in event-time mode; zero
+	// if it has not said anything yet.
+	Watermark time.Time
 }
 
 // Source is the position of a source after the current epoch, with its
@@ -483,7 +413,11 @@ func (db *DB) Source(name string) (p SourcePosition, ok bool) {
 	v := db.engine.Current.Pin()
 	defer db.engine.Current.Unpin(v)
 	s, ok := v.Sources.Get(name)
-	return SourcePosition{Next: s.Next, Incarnation: s.Incarnation, Skipped: s.Skipped}, ok
+	p = SourcePosition{Next: s.Next, Incarnation: s.Incarnation, Skipped: s.Skipped}
+	if s.HasWatermark {
+		p.Watermark = wallTime(s.Watermark)
+	}
+	return p, ok
 }
 
 // SkipTo moves the position of a source forward to next without events, past a

@@ -46,6 +46,10 @@ var (
 	// store in memory.
 	ErrUnsupported = errs.ErrUnsupported
 
+	// ErrLate is returned by Append under LateRefuse for an event that is later
+	// than Options.Lateness allows.
+	ErrLate = errs.ErrLate
+
 	// ErrOverflow is returned when a count does not fit in int64. Append and
 	// Register refuse the epoch; an enumeration yields the row with this error
 	// and goes on; Count fails.

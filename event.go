@@ -40,7 +40,9 @@ type Event struct {
 	// of the relation, fixed at the relation's first use. A Delete by ID may
 	// leave it out; if it is given it must match the contribution.
 	Tuple []Term
-	// Time is the event time, to the nanosecond; zero = the batch's time.
+	// Time is the event time, to the nanosecond; zero = the batch's time. In
+	// event-time mode, where the batch has none either, it is as late as its source
+	// has come.
 	Time time.Time
 	// ID optionally names the contribution. IDs are unique among the live
 	// contributions of a store. The same ID on the same fact refreshes Time
@@ -63,8 +65,14 @@ type Batch struct {
 	// Events below the stored position of the source are skipped.
 	Offset uint64
 	// Time is the logical time of the batch, clamped so that it never goes
-	// back; zero = Options.Clock.
+	// back; zero = Options.Clock. In event-time mode it is only the time of events
+	// that have none.
 	Time time.Time
+	// Watermark, in event-time mode, says that Source is done with all times up
+	// to it: logical time may come to it, as far as the other sources allow. A
+	// source that never says so is done with the greatest event time that it has
+	// sent. It never goes back; zero = unchanged. Without effect in arrival mode.
+	Watermark time.Time
 	// IgnoreMissing skips, and counts, a Delete of what is not there. Without
 	// it such an event refuses the whole batch with ErrNoSuchFact.
 	IgnoreMissing bool

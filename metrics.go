@@ -26,6 +26,14 @@ type Metrics struct {
 	Refused  uint64 `json:"refused"`
 	Ignored  uint64 `json:"ignored"`
 	Replayed uint64 `json:"replayed"`
+	// Expired contributions were retracted because nothing saw them any more;
+	// Waiting events wait for their time. Late counts those that came too late.
+	// HeldBy is, in event-time mode, the source with the least watermark: logical
+	// time waits for it. It is empty when no source is active.
+	Expired uint64    `json:"expired"`
+	Waiting int       `json:"waiting"`
+	Late    LateStats `json:"late"`
+	HeldBy  string    `json:"held_by"`
 	// ViewWrites are tuples written to indexes and views, Woken tuples that
 	// were recomputed because a partner group came or went.
 	ViewWrites uint64 `json:"view_writes"`
@@ -65,6 +73,7 @@ func (db *DB) Metrics() Metrics {
 		Relations: st.Relations, Queries: st.Queries,
 		Facts: st.Facts, Contributions: st.Contributions, Terms: st.Terms,
 		Events: st.Events, Refused: st.Refused, Ignored: st.Ignored, Replayed: st.Skipped,
+		Expired: st.Expired, Waiting: st.Waiting, Late: db.late.read(),
 		ViewWrites: st.Writes, Woken: st.Woken,
 		LiveBytes: st.Tries.Live, PendingBytes: st.Tries.Pending, RetainedBytes: st.Tries.Held,
 		ReusableBytes: st.Tries.Reusable, DictionaryBytes: st.DictBytes, FactBytes: st.FactBytes,
@@ -72,6 +81,10 @@ func (db *DB) Metrics() Metrics {
 	v := db.engine.Current.Pin()
 	m.Epoch = Epoch(v.Epoch)
 	m.Time = wallTime(v.Time)
+	if db.opts.EventTime {
+		l, _ := db.lowest(v.Sources, db.opts.Clock(), "", false)
+		m.HeldBy = l.source
+	}
 	db.engine.Current.Unpin(v)
 	if db.store != nil && db.store.Log != nil {
 		l := db.store.Log.Stats()
@@ -110,6 +123,8 @@ func (m Metrics) String() string {
 	line("terms", "%d, %d reclaimed", m.Terms, m.Checkpoints.Terms)
 	line("events", "%d applied, %d replayed, %d ignored", m.Events, m.Replayed, m.Ignored)
 	line("refused", "%d epochs", m.Refused)
+	line("time", "%s, %d waiting, %d expired", m.Time.Format(time.RFC3339Nano), m.Waiting, m.Expired)
+	line("late", "%d accepted, %d dropped, %d refused, %d outside", m.Late.Accepted, m.Late.Dropped, m.Late.Refused, m.Late.Outside)
 	line("views", "%d writes, %d woken", m.ViewWrites, m.Woken)
 	line("tries", "%d bytes live, %d pending, %d retained, %d reusable", m.LiveBytes, m.PendingBytes, m.RetainedBytes, m.ReusableBytes)
 	line("dictionary", "%d bytes", m.DictionaryBytes)

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
+	"github.com/triegs/triegs/catalog"
+	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/recovery"
 )
 
@@ -71,6 +74,45 @@ type Options struct {
 	// ReadOnly opens an existing store without writing to its directory; every
 	// writing call returns ErrReadOnly. Default false.
 	ReadOnly bool
+
+	// EventTime makes logical time follow the events and not their arrival. Each
+	// source has a watermark (Batch.Watermark); logical time is the least of those
+	// of the active sources. An event waits, durably, until logical time reaches
+	// its own, and what waits is applied in the order of event times, of equal
+	// ones insertions first; so a retraction that finds nothing is never refused
+	// but skipped and counted. Default false: logical time is that of the batch,
+	// or the clock.
+	EventTime bool
+
+	// Lateness is how far behind logical time an event may be and still count as
+	// in time: within it the order of arrival makes no difference to the final
+	// state. Default 0.
+	Lateness time.Duration
+
+	// LatePolicy says what becomes of an event that is later than that. Default
+	// LateAccept.
+	LatePolicy LatePolicy
+
+	// IdleTimeout is how long, in event-time mode, logical time waits for a source
+	// from which nothing comes. Default 0 = for ever; Metrics.HeldBy names the
+	// source then.
+	IdleTimeout time.Duration
+
+	// Sources names sources for which logical time waits in event-time mode
+	// before they have sent anything. Default none: a source counts from its
+	// first batch on.
+	Sources []string
+
+	// Tick is how often the clock is looked at while no events come, so that
+	// contributions leave windows and idle sources are noticed; an epoch is made
+	// only where that changes something. In arrival mode that is done while
+	// batches leave their time to the clock; where the last one had a time of its
+	// own, only batches and Advance move time. Default 1 s; negative = never.
+	Tick time.Duration
+
+	// OnLate is told of each late event, after the epoch that applies or drops it
+	// is published, under the rules of OnEvent. Default nil.
+	OnLate func(LateEvent)
 
 	// DenseSources makes a gap in the offsets of a source ErrGap. Default
 	// false, because compacted and transactional topics have gaps.
@@ -157,6 +199,10 @@ func (o *Options) withDefaults() *Options {
 	if c.LockWait == 0 {
 		c.LockWait = defaultLockWait
 	}
+	if c.Tick == 0 {
+		c.Tick = defaultTick
+	}
+	c.Sources = slices.Clone(c.Sources)
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
@@ -191,6 +237,18 @@ func (o *Options) validate() error {
 	if o.BackupBytesPerSecond < 0 {
 		bad("BackupBytesPerSecond (%d) must not be negative", o.BackupBytesPerSecond)
 	}
+	if o.Lateness < 0 {
+		bad("Lateness (%s) must not be negative", o.Lateness)
+	}
+	if o.LatePolicy > LateRefuse {
+		bad("LatePolicy (%s) is not a known policy", o.LatePolicy)
+	}
+	if o.IdleTimeout < 0 {
+		bad("IdleTimeout (%s) must not be negative", o.IdleTimeout)
+	}
+	if (o.IdleTimeout > 0 || len(o.Sources) > 0) && !o.EventTime {
+		bad("IdleTimeout and Sources have no meaning without EventTime")
+	}
 	if o.LastCheckpoint && !o.ReadOnly {
 		bad("LastCheckpoint wants ReadOnly")
 	}
@@ -218,7 +276,8 @@ const (
 	// and were skipped.
 	NoticeReplay NoticeKind = iota + 1
 	// NoticeMissing: Count retractions of what is not there were skipped in
-	// Epoch, as Batch.IgnoreMissing asked.
+	// Epoch, as Batch.IgnoreMissing asked, or because they had waited for their
+	// time.
 	NoticeMissing
 	// NoticeSnapshotExpired: a snapshot of Epoch reached Options.MaxPinAge.
 	NoticeSnapshotExpired
@@ -228,6 +287,9 @@ const (
 	// NoticeCheckpointFailed: a checkpoint failed with Err. The log is kept, and
 	// another one is tried later.
 	NoticeCheckpointFailed
+	// NoticeConflict: Count insertions that had waited for their time were left
+	// out in Epoch, because their ID was that of another fact by then.
+	NoticeConflict
 )
 
 // String returns a short name of the kind.
@@ -243,6 +305,8 @@ func (k NoticeKind) String() string {
 		return "snapshot leaked"
 	case NoticeCheckpointFailed:
 		return "checkpoint failed"
+	case NoticeConflict:
+		return "conflict"
 	}
 	return fmt.Sprintf("NoticeKind(%d)", uint8(k))
 }
@@ -273,6 +337,39 @@ type QueryOption func(*queryOptions)
 type queryOptions struct {
 	set      bool
 	distinct bool
+	window   query.Window
+}
+
+// catalog is what the catalog wants to know of them.
+func (o queryOptions) catalog() catalog.Options {
+	return catalog.Options{Set: o.set, Distinct: o.distinct, Window: o.window}
+}
+
+// Window lets the query see only contributions with event time in (t-span, t] at
+// logical time t; with a slide other than 0 t counts only at its multiples since
+// 1970. It is the window of every atom to which the text gives none of its own;
+// a text with another window for the whole query is ErrValue, and so are spans
+// that are not positive. In rule text the option `window 10m slide 1m` says the
+// same, in SPARQL text WINDOW [RANGE 10m STEP 1m].
+func Window(span, slide time.Duration) QueryOption {
+	return func(o *queryOptions) {
+		o.window.Range, o.window.Slide = int64(span), int64(slide)
+		if span == 0 {
+			o.window.Range = -1 // refused as what it is: no window at all is not asked for so
+		}
+	}
+}
+
+// Last lets the query see only the n newest contributions to each relation, in
+// the order in which they were appended; one that is retracted is not made up
+// for. In rule text the option `last n` says the same.
+func Last(n int64) QueryOption {
+	return func(o *queryOptions) {
+		o.window.Last = n
+		if n == 0 {
+			o.window.Last = -1
+		}
+	}
 }
 
 // Set evaluates the query in set mode, as RDF wants it: a fact weighs 1 while

@@ -79,7 +79,9 @@ func wallTime(ns int64) time.Time {
 func (s *Snapshot) Offsets() map[string]uint64 {
 	out := make(map[string]uint64)
 	for name, p := range s.sources.All() {
-		out[name] = p.Next
+		if name != "" { // batches without a source have a watermark alone
+			out[name] = p.Next
+		}
 	}
 	return out
 }
@@ -404,6 +406,11 @@ func (s *Snapshot) evaluate(ctx context.Context, text string) (*plan.Plan, *view
 	p, err := catalog.Compile(text, catalog.Options{})
 	if err != nil {
 		return nil, nil, err
+	}
+	for i := range p.Query.Atoms {
+		if a := &p.Query.Atoms[i]; !a.Window.IsZero() {
+			return nil, nil, fmt.Errorf("%d:%d: %w: a window wants a registered query", a.Pos.Line, a.Pos.Col, ErrUnsupported)
+		}
 	}
 	b, err := epoch.Evaluate(ctx, s.vector, s.db.engine.Dict(), p)
 	return p, b, err

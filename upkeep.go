@@ -11,12 +11,13 @@ import (
 )
 
 // upkeep is the work that is done beside the epochs: checkpoints that are due,
-// and the reclamation of terms. Each has a goroutine of its own, while there is
+// the reclamation of terms, and the passing of time while no events come. Each has a goroutine of its own, while there is
 // something to do.
 type upkeep struct {
 	mu      sync.Mutex
 	saving  bool // its goroutine takes checkpoints
 	marking bool // its goroutine looks for terms that nothing names
+	ticking bool // its goroutine moves logical time
 	closed  bool
 	jobs    sync.WaitGroup // those goroutines, and calls of Checkpoint and Backup
 	ctx     context.Context
@@ -123,6 +124,9 @@ func (db *DB) afterEpoch() {
 	// what is saved would grow with the time that saving takes.
 	if db.engine.TermsDue() {
 		db.keepUp(&db.upkeep.marking, db.engine.TermsDue, db.reclaimTerms)
+	}
+	if db.ticks() {
+		db.keepUp(&db.upkeep.ticking, db.ticks, db.tick)
 	}
 }
 

@@ -36,6 +36,8 @@ type Header struct {
 
 	// Lateness is the allowed lateness that was in force, ns, 0 for none.
 	Lateness int64
+	// Clocked says that Time was taken from a clock.
+	Clocked bool
 	// Waiting are the events that wait for their time, and those applied that
 	// are not final yet, as the store of contributions writes them. They may be
 	// megabytes, and every element of a chain has those of its epoch: a trailer
@@ -74,6 +76,7 @@ type Source struct {
 	Next, Skipped     uint64
 	Watermark         int64 // ns; counts only with HasWatermark.
 	HasWatermark      bool
+	Explicit          bool // Told by the source; only with HasWatermark.
 }
 
 // AppendTo appends the encoding of h to dst.
@@ -108,13 +111,23 @@ func (h *Header) AppendTo(dst []byte) []byte {
 		dst = appendText(appendText(dst, s.Name), s.Incarnation)
 		dst = binary.AppendUvarint(dst, s.Next)
 		dst = binary.AppendUvarint(dst, s.Skipped)
-		if s.HasWatermark {
-			dst = binary.AppendVarint(append(dst, sourceWatermark), s.Watermark)
-		} else {
+		switch {
+		case !s.HasWatermark:
 			dst = append(dst, 0)
+			continue
+		case s.Explicit:
+			dst = append(dst, sourceWatermark|sourceExplicit)
+		default:
+			dst = append(dst, sourceWatermark)
 		}
+		dst = binary.AppendVarint(dst, s.Watermark)
 	}
 	dst = binary.AppendUvarint(dst, uint64(h.Lateness))
+	var clocked byte
+	if h.Clocked {
+		clocked = 1
+	}
+	dst = append(dst, clocked)
 	dst = append(binary.AppendUvarint(dst, uint64(len(h.Waiting))), h.Waiting...)
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
 }
@@ -126,6 +139,7 @@ const (
 	queryWindow   = 4
 
 	sourceWatermark = 1
+	sourceExplicit  = 2
 )
 
 func (q *Query) appendTo(dst []byte) []byte {
@@ -174,6 +188,11 @@ func DecodeHeader(p []byte) (Header, error) {
 	h.Queries = many(d, (*decoder).query)
 	h.Sources = many(d, (*decoder).source)
 	h.Lateness = d.int63()
+	clocked := d.byte()
+	if clocked > 1 {
+		d.fail("neither a clock's time nor another")
+	}
+	h.Clocked = clocked == 1
 	h.Waiting = append([]byte(nil), d.take(d.uvarint())...)
 	if err := d.end(); err != nil {
 		return Header{}, err
@@ -225,10 +244,11 @@ func (d *decoder) source() (s Source) {
 	s.Name, s.Incarnation = d.text(), d.text()
 	s.Next, s.Skipped = d.uvarint(), d.uvarint()
 	flags := d.byte()
-	if flags > sourceWatermark {
+	if flags == sourceExplicit || flags > sourceWatermark|sourceExplicit {
 		d.fail("unknown flag of a source")
 	}
 	if s.HasWatermark = flags != 0; s.HasWatermark {
+		s.Explicit = flags&sourceExplicit != 0
 		s.Watermark = d.varint()
 	}
 	return s

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,8 +32,8 @@ type Log interface {
 // immutable and stands in the root vector.
 type Schema struct {
 	*catalog.Catalog
-	Views   map[string]*views.Query
-	Indexes [][]views.PinnedIndex // by relation
+	Views  map[string]*views.Query
+	Shapes []Shape // by relation
 }
 
 // Engine is the writer of a store with its state. One goroutine at a time is
@@ -45,30 +47,40 @@ type Engine struct {
 	facts   *window.Store
 	views   *views.Store
 	schema  *Schema
+	layouts []layout           // by relation
 	tags    []rootvec.Relation // by relation, for digests
 	sources rootvec.Sources
 	digest  rootvec.Digest
 	parts   []rootvec.Digest // digest by relation: their sum is digest
 	moved   []movedPart      // what the epoch under construction changed of parts
-	last    uint64           // the last applied epoch
-	time    int64
-	log     Log // nil: in memory, or replaying
+	made    []int            // relations of the views that it brought
+	// obsolete are those that it replaced.
+	obsolete []int
+	stepped  bool   // time has moved in it, and its facts are in the views
+	last     uint64 // the last applied epoch
+	time     int64
+	log      Log // nil: in memory, or replaying
 
-	rec     record.Record                     // the epoch under construction
-	words   []uint64                          // memory of the tuples of rec
-	buf     []byte                            // memory of its encoding
-	applied uint64                            // events of the epoch under construction
-	gone    uint64                            // columns of the facts that it retracted
-	left    struct{ ignored, skipped uint64 } // events left out of it
-	marks   marks                             // where to go back to
-	pins    []mvcc.Version
-	hasher  rootvec.Hasher
-	keeps   bool            // digests are kept up
-	hashes  []uint64        // of the terms of the changes of one relation
-	warm    uint64          // keeps the loads of Warm alive
-	expect  *rootvec.Digest // of the record that is being replayed
+	rec     record.Record // the epoch under construction
+	words   []uint64      // memory of the tuples of rec
+	buf     []byte        // memory of its encoding
+	applied uint64        // events of the epoch under construction
+	gone    uint64        // columns of the facts that it retracted
+	outcome Outcome       // of time in it
+	// lateness is how far back events may still come, in nanoseconds.
+	lateness int64
+	left     struct{ ignored, skipped uint64 } // events left out of it
+	marks    marks                             // where to go back to
+	pins     []mvcc.Version
+	hasher   rootvec.Hasher
+	keeps    bool            // digests are kept up
+	hashes   []uint64        // of the terms of the changes of one relation
+	warm     uint64          // keeps the loads of Warm alive
+	expect   *rootvec.Digest // of the record that is being replayed
 
 	failed  atomic.Pointer[error] // why nothing is applied any more
+	due     atomic.Int64          // see Due
+	clocked atomic.Bool           // see Clocked
 	waiting struct {
 		sync.Mutex
 		next chan struct{} // closed at the next publication
@@ -89,13 +101,22 @@ type marks struct {
 	terms     uint64
 	relations int
 	schema    *Schema
+	layouts   []layout
 	sources   rootvec.Sources
 	faults    uint64 // of the dictionary
 }
 
 // counters are read while epochs go on.
 type counters struct {
-	events, refused, ignored, skipped atomic.Uint64
+	events, refused, ignored, skipped, expired atomic.Uint64
+}
+
+// Outcome tells what the passing of time has done in an epoch.
+type Outcome struct {
+	Expired uint64 // contributions that nothing sees any more
+	// Conflicts are insertions that have waited for their time, and whose ID was
+	// that of another fact then.
+	Conflicts uint64
 }
 
 // New makes an engine with an empty state, published as epoch 0. It logs
@@ -105,10 +126,11 @@ func New() *Engine {
 		dict:   dict.New(),
 		facts:  window.NewStore(),
 		views:  views.NewStore(1),
-		schema: &Schema{Catalog: catalog.Empty, Indexes: [][]views.PinnedIndex{}},
+		schema: &Schema{Catalog: catalog.Empty, Shapes: []Shape{}},
 		time:   minTime,
 		lock:   make(chan struct{}, 1),
 	}
+	e.due.Store(math.MaxInt64)
 	v := e.Current.Fresh()
 	*v = rootvec.Vector{Time: minTime, Catalog: e.schema}
 	e.Current.Publish(v)
@@ -189,7 +211,7 @@ func (e *Engine) Begin(ctx context.Context) error {
 		e.free()
 		return err
 	}
-	e.marks = marks{e.dict.Len(), len(e.schema.Relations()), e.schema, e.sources, e.dict.Faults()}
+	e.marks = marks{e.dict.Len(), len(e.schema.Relations()), e.schema, e.layouts, e.sources, e.dict.Faults()}
 	rec := &e.rec
 	clear(rec.Terms) // kept memory must not keep texts
 	clear(rec.Events)
@@ -200,6 +222,7 @@ func (e *Engine) Begin(ctx context.Context) error {
 		Sources:   keep(rec.Sources),
 	}
 	e.words, e.applied, e.gone = keep(e.words), 0, 0
+	e.stepped, e.outcome = false, Outcome{}
 	e.left.ignored, e.left.skipped = 0, 0
 	e.facts.Begin()
 	return nil
@@ -241,14 +264,15 @@ func (e *Engine) rollback() {
 		e.parts[m.relation] = m.before
 	}
 	e.moved = e.moved[:0]
+	for _, n := range e.made {
+		e.views.RemoveRelation(n)
+	}
+	e.made, e.obsolete = e.made[:0], e.obsolete[:0]
 	if n := e.marks.relations; n < len(e.schema.Relations()) {
 		e.facts.RemoveRelations(uint32(n))
-		for i := len(e.schema.Relations()) - 1; i >= n; i-- {
-			e.views.RemoveRelation(i)
-		}
 		e.tags, e.parts = e.tags[:n], e.parts[:n]
 	}
-	e.schema, e.sources = e.marks.schema, e.marks.sources
+	e.schema, e.layouts, e.sources = e.marks.schema, e.marks.layouts, e.marks.sources
 	e.dict.Truncate(e.marks.terms)
 }
 
@@ -303,8 +327,15 @@ func (e *Engine) Relation(name string, arity int) (uint32, error) {
 
 // growRelation makes room for the next relation in all that is kept by number.
 func (e *Engine) growRelation(r catalog.Relation) {
-	e.facts.AddRelation(r.Arity)
-	e.views.AddRelation(r.Arity)
+	rel := e.facts.AddRelation(r.Arity)
+	base := e.views.AddRelation(r.Arity)
+	e.made = append(e.made, base)
+	l := layout{base: base, cover: -1, keep: window.Forever}
+	if r.Keep > 0 {
+		l.keep = r.Keep
+		e.facts.SetWindows(rel, e.now(), nil, r.Keep)
+	}
+	e.layouts = append(slices.Clip(e.layouts), l)
 	e.tags = append(e.tags, rootvec.NewRelation(r.Name, r.Arity))
 	e.parts = append(e.parts, rootvec.Digest{})
 }
@@ -318,7 +349,7 @@ func (e *Engine) addRelation(r catalog.Relation) {
 	e.schema.Catalog.AddRelation(r)
 }
 
-// setCatalog replaces the schema. The indexes are filled in by Commit.
+// setCatalog replaces the schema. The shapes are filled in by Commit.
 func (e *Engine) setCatalog(c *catalog.Catalog, q map[string]*views.Query) {
 	e.schema = &Schema{Catalog: c, Views: q}
 }
@@ -375,6 +406,10 @@ const warmBatch = 16
 func (e *Engine) Event(ev *record.Event) error {
 	var err error
 	switch {
+	case ev.Op >= OpWaitInsert:
+		e.facts.Wait(window.Waiting{
+			Delete: ev.Op == OpWaitDelete, Rel: ev.Relation, Tuple: ev.Tuple, Time: ev.Time, Value: ev.Value, ID: ev.ID,
+		})
 	case ev.Op == OpInsert:
 		err = e.facts.Insert(ev.Relation, ev.Tuple, ev.Time, ev.Value, ev.ID)
 	case ev.ID != "":
@@ -384,7 +419,7 @@ func (e *Engine) Event(ev *record.Event) error {
 	}
 	if err == nil {
 		e.applied++
-		if ev.Op != OpInsert {
+		if ev.Op == OpDelete {
 			e.gone += uint64(max(len(ev.Tuple), 2))
 		}
 		if e.log != nil {
@@ -406,10 +441,15 @@ func (e *Engine) Skip(n uint64) { e.left.skipped += n }
 // Move sets the position of a source in the epoch under construction.
 func (e *Engine) Move(name string, s rootvec.Source) {
 	e.sources = e.sources.With(name, s)
-	e.rec.Sources = append(e.rec.Sources, record.Source{
+	to := record.Source{
 		Name: name, Incarnation: s.Incarnation, Next: s.Next, Skipped: s.Skipped,
-		Watermark: s.Watermark, HasWatermark: s.HasWatermark,
-	})
+		Watermark: s.Watermark, HasWatermark: s.HasWatermark, Explicit: s.Explicit,
+	}
+	if n := len(e.rec.Sources); n > 0 && e.rec.Sources[n-1].Name == name {
+		e.rec.Sources[n-1] = to // its offset and its watermark, one after the other
+		return
+	}
+	e.rec.Sources = append(e.rec.Sources, to)
 }
 
 // Ticket is an epoch on its way to publication.
@@ -451,22 +491,93 @@ func (e *Engine) Commit(ctx context.Context, kind record.Kind, time int64) (Tick
 	return t, nil
 }
 
-func (e *Engine) commit(ctx context.Context, kind record.Kind, time int64) (Ticket, error) {
-	e.complete(kind, time)
+// Pass moves logical time, which never goes back: contributions enter and leave
+// windows, and what nothing sees any more expires; then all changes of the epoch
+// under construction go through the views. Commit does it where it was not done.
+// On error (ErrOverflow, ErrBudget) the caller must roll back.
+func (e *Engine) Pass(time int64) error {
+	e.stepped = true
+	e.rec.Time = max(time, e.time)
+	e.rec.Lateness = e.lateness
+	released := e.facts.Release(e.rec.Time, settled(e.rec.Time, e.lateness))
+	expired, columns := e.facts.Advance(e.rec.Time)
+	e.outcome = Outcome{expired, released.Conflicts}
+	e.gone += columns + released.Columns
+	e.left.ignored += released.Missing
 	if e.last >= maxEpoch {
-		return Ticket{}, fmt.Errorf("%w: epoch numbers end at %d", errs.ErrBudget, uint64(maxEpoch))
+		return fmt.Errorf("%w: epoch numbers end at %d", errs.ErrBudget, uint64(maxEpoch))
 	}
 	e.sweepTerms(e.collect())
 	digest := e.change()
 	if e.expect != nil && *e.expect != digest {
-		return Ticket{}, fmt.Errorf("%w: the content digest is %v, the log says %v", errs.ErrCorrupt, digest, *e.expect)
+		return fmt.Errorf("%w: the content digest is %v, the log says %v", errs.ErrCorrupt, digest, *e.expect)
 	}
-	if len(e.facts.Touched()) > 0 {
-		if err := e.views.Apply(); err != nil {
+	e.rec.Digest = digest
+	if len(e.facts.Touched()) == 0 {
+		return nil
+	}
+	if err := e.views.Apply(); err != nil {
+		return err
+	}
+	invariant.Yield()
+	return nil
+}
+
+// settled is the time before which no event may come any more.
+func settled(now, lateness int64) int64 {
+	if now < math.MinInt64+lateness {
+		return math.MinInt64
+	}
+	return now - lateness
+}
+
+// now is the logical time of the epoch under construction, or of the last one
+// before time has moved.
+func (e *Engine) now() int64 {
+	if e.stepped {
+		return e.rec.Time
+	}
+	return e.time
+}
+
+// FollowClock says that the time of the batch under construction is that of a
+// clock.
+func (e *Engine) FollowClock() { e.rec.Clocked = true }
+
+// Clocked reports whether the last batch had its time from a clock, which goes on
+// while no events come. It may be called at any time.
+func (e *Engine) Clocked() bool { return e.clocked.Load() }
+
+// Outcome tells what Pass has done in the epoch under construction.
+func (e *Engine) Outcome() Outcome { return e.outcome }
+
+// SetLateness says how far back in logical time events may still come, in
+// nanoseconds, from the next epoch on.
+func (e *Engine) SetLateness(ns int64) {
+	e.lock <- struct{}{}
+	defer e.free()
+	e.lateness = ns
+}
+
+// Outside reports whether no window and no retention of a relation could hold a
+// contribution with this event time, as of the last applied epoch. The epoch must
+// be held.
+func (e *Engine) Outside(relation string, at int64) bool {
+	n, _, ok := e.schema.Relation(relation)
+	return ok && e.layouts[n].outside(at, e.time)
+}
+
+// Sources are the positions after the last applied epoch and what the epoch under
+// construction has changed. The epoch must be held.
+func (e *Engine) Sources() rootvec.Sources { return e.sources }
+
+func (e *Engine) commit(ctx context.Context, kind record.Kind, time int64) (Ticket, error) {
+	if !e.stepped {
+		if err := e.Pass(time); err != nil {
 			return Ticket{}, err
 		}
-		invariant.Yield()
 	}
+	e.complete(kind)
 	// A query that comes or goes has looked at the context itself: its tries
 	// are not put back after this point.
 	if kind != record.Register && kind != record.Drop {
@@ -478,18 +589,20 @@ func (e *Engine) commit(ctx context.Context, kind record.Kind, time int64) (Tick
 			return Ticket{}, err
 		}
 	}
-	e.rec.Digest = digest
-	return e.finish(kind, digest)
+	e.discard()
+	return e.finish(kind)
 }
 
 // maxEpoch is what the headers of trie blocks can hold.
 const maxEpoch = 1<<40 - 2
 
 // complete fills in what the record says of itself.
-func (e *Engine) complete(kind record.Kind, time int64) {
+func (e *Engine) complete(kind record.Kind) {
 	e.rec.Kind = kind
 	e.rec.Epoch = e.last + 1
-	e.rec.Time = max(time, e.time)
+	if kind != record.Batch {
+		e.rec.Clocked = e.clocked.Load()
+	}
 	if first := e.marks.terms + 1; e.log != nil && first <= e.dict.Len() {
 		e.rec.FirstTerm = first
 		for id := first; id <= e.dict.Len(); id++ {
@@ -500,15 +613,7 @@ func (e *Engine) complete(kind record.Kind, time int64) {
 		e.rec.FirstRelation = uint32(e.marks.relations)
 	}
 	if e.schema != e.marks.schema { // else it is published and stays as it is
-		e.fillIndexes()
-	}
-}
-
-// fillIndexes tells readers which indexes there are.
-func (e *Engine) fillIndexes() {
-	e.schema.Indexes = make([][]views.PinnedIndex, len(e.schema.Relations()))
-	for i := range e.schema.Indexes {
-		e.schema.Indexes[i] = e.views.Indexes(i)
+		e.schema.Shapes = e.shapes()
 	}
 }
 
@@ -517,9 +622,7 @@ func (e *Engine) fillIndexes() {
 func (e *Engine) change() rootvec.Digest {
 	digest := e.digest
 	for _, rel := range e.facts.Touched() {
-		for c := e.facts.Changes(rel); c.Next(); {
-			e.views.Change(int(rel), c.Tuple(), c.Old(), c.New())
-		}
+		e.changeRelation(rel)
 		if e.digests() {
 			part := &e.parts[rel]
 			e.moved = append(e.moved, movedPart{rel, *part})
@@ -562,7 +665,8 @@ func (e *Engine) digestChanges(rel uint32, digest *rootvec.Digest) {
 }
 
 // finish logs the epoch and makes it the last applied one.
-func (e *Engine) finish(kind record.Kind, digest rootvec.Digest) (Ticket, error) {
+func (e *Engine) finish(kind record.Kind) (Ticket, error) {
+	digest := rootvec.Digest(e.rec.Digest)
 	v := e.Current.Fresh()
 	*v = rootvec.Vector{
 		Epoch: e.rec.Epoch, Time: e.rec.Time, Roots: v.Roots, Terms: e.dict.Len(),
@@ -588,7 +692,10 @@ func (e *Engine) finish(kind record.Kind, digest rootvec.Digest) (Ticket, error)
 	}
 	e.facts.Commit()
 	e.views.Seal()
-	e.moved = e.moved[:0]
+	e.moved, e.made = e.moved[:0], e.made[:0]
+	e.due.Store(e.nextDue())
+	e.clocked.Store(e.rec.Clocked)
+	e.expired.Add(e.outcome.Expired)
 	e.last, e.time, e.digest = v.Epoch, v.Time, digest
 	e.events.Add(e.applied)
 	e.countLeft()

@@ -26,6 +26,7 @@ type Frozen struct {
 	// its time, and what is applied and not final yet, as the contributions
 	// write it.
 	Lateness int64
+	Clocked  bool // Time is that of a clock
 	Waiting  []byte
 
 	// Terms are those that were held then.
@@ -52,6 +53,7 @@ func (e *Engine) Freeze(ctx context.Context, full bool) (*Frozen, error) {
 	}
 	f := &Frozen{
 		Epoch: e.last, Time: e.time, LastTerm: e.dict.Len(),
+		Clocked: e.clocked.Load(),
 		Catalog: e.schema.Catalog, Sources: e.sources, Digest: e.digest,
 		Parts:   append([]rootvec.Digest(nil), e.parts...),
 		Terms:   e.dict.View(),

@@ -27,14 +27,14 @@ func (r resolver) Term(id uint64) term.Term { return r.e.dict.Term(id) }
 
 func (r resolver) TermID(t term.Term) uint64 { return r.consts[t] }
 
-func (r resolver) RelationNumber(name string, _ query.Window) int {
+func (r resolver) RelationNumber(name string, w query.Window) int {
 	i, _, _ := r.e.schema.Relation(name)
-	return i
+	return r.e.layouts[i].stream(w)
 }
 
-// Register adds a query, filled from the facts that are there. The epoch must
-// be held; Commit it with kind Register. On error the caller must roll back.
-// The context is looked at now and then while it is filled.
+// Register adds a query, filled from the facts that are there. Logical time stays
+// where it is. The epoch must be held; Commit it with kind Register. On error the
+// caller must roll back. The context is looked at now and then while it is filled.
 func (e *Engine) Register(ctx context.Context, q *catalog.Query) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -51,11 +51,33 @@ func (e *Engine) Register(ctx context.Context, q *catalog.Query) error {
 			return err
 		}
 	}
+	if err := e.Pass(e.time); err != nil {
+		return err
+	}
 	q.Epoch = e.last + 1
+	e.arrange(e.schema.Catalog, append(e.schema.Queries(), q))
 	if err := e.addQuery(ctx, q, e.marks.faults, e.Intern); err != nil {
 		return err
 	}
-	e.rec.Query = &record.Query{Name: q.Name, Text: q.Text, Set: q.Set, Distinct: q.Dist}
+	e.rec.Query = &record.Query{Name: q.Name, Text: q.Text, Set: q.Set, Distinct: q.Dist, Window: record.Window(q.Window)}
+	return nil
+}
+
+// Retain says how much of a relation is retained beside what the windows of
+// queries see, in nanoseconds of logical time: longer is what nobody reads any
+// more. 0 takes it back. The epoch must be held; Commit it with kind Retain. On
+// error the caller must roll back.
+func (e *Engine) Retain(relation string, span int64) error {
+	n, _, ok := e.schema.Relation(relation)
+	if !ok {
+		return fmt.Errorf("%w: there is no relation %s yet", errs.ErrValue, relation)
+	}
+	if err := e.Pass(e.time); err != nil {
+		return err
+	}
+	e.setCatalog(e.schema.Catalog.WithKeep(n, span), e.schema.Views)
+	e.arrange(e.schema.Catalog, e.schema.Queries())
+	e.rec.Retain = &record.Retention{Relation: relation, Span: span}
 	return nil
 }
 
@@ -98,15 +120,20 @@ func (e *Engine) constant(t term.Term) (uint64, error) {
 	return id, err
 }
 
-// Drop takes a query out. The epoch must be held; Commit it with kind Drop.
+// Drop takes a query out. The epoch must be held; Commit it with kind Drop. On
+// error the caller must roll back.
 func (e *Engine) Drop(name string) error {
 	if _, err := e.schema.Query(name); err != nil {
+		return err
+	}
+	if err := e.Pass(e.time); err != nil {
 		return err
 	}
 	e.views.Drop(e.schema.Views[name])
 	all := maps.Clone(e.schema.Views)
 	delete(all, name)
 	e.setCatalog(e.schema.Catalog.WithoutQuery(name), all)
+	e.arrange(e.schema.Catalog, e.schema.Queries())
 	e.rec.Query = &record.Query{Name: name}
 	return nil
 }
@@ -118,7 +145,10 @@ func (e *Engine) Replay(ctx context.Context, rec *record.Record) error {
 	if err := e.Begin(ctx); err != nil {
 		return err
 	}
-	e.keeps = true
+	e.keeps, e.lateness = true, rec.Lateness
+	expect := rootvec.Digest(rec.Digest)
+	e.expect = &expect
+	defer func() { e.expect = nil }()
 	if err := e.redo(ctx, rec); err != nil {
 		e.Rollback()
 		if ctx.Err() != nil {
@@ -126,10 +156,7 @@ func (e *Engine) Replay(ctx context.Context, rec *record.Record) error {
 		}
 		return fmt.Errorf("%w: replaying epoch %d: %w", errs.ErrCorrupt, rec.Epoch, err)
 	}
-	expect := rootvec.Digest(rec.Digest)
-	e.expect = &expect
 	_, err := e.Commit(ctx, rec.Kind, rec.Time)
-	e.expect = nil
 	if err != nil {
 		return fmt.Errorf("replaying epoch %d: %w", rec.Epoch, err)
 	}
@@ -155,10 +182,13 @@ func (e *Engine) redo(ctx context.Context, rec *record.Record) error {
 	if err := e.redoEvents(rec); err != nil {
 		return err
 	}
+	if rec.Clocked {
+		e.FollowClock()
+	}
 	for _, s := range rec.Sources {
 		e.Move(s.Name, rootvec.Source{
 			Incarnation: s.Incarnation, Next: s.Next, Skipped: s.Skipped,
-			Watermark: s.Watermark, HasWatermark: s.HasWatermark,
+			Watermark: s.Watermark, HasWatermark: s.HasWatermark, Explicit: s.Explicit,
 		})
 	}
 	return e.redoQuery(ctx, rec)
@@ -166,7 +196,7 @@ func (e *Engine) redo(ctx context.Context, rec *record.Record) error {
 
 func (e *Engine) redoEvents(rec *record.Record) error {
 	for i, ev := range rec.Events {
-		if int(ev.Relation) >= len(e.schema.Relations()) || ev.Op > OpDelete {
+		if int(ev.Relation) >= len(e.schema.Relations()) || ev.Op > OpWaitDelete {
 			return fmt.Errorf("event %d: relation %d, operation %d", i, ev.Relation, ev.Op)
 		}
 		known := e.dict.Len()
@@ -183,13 +213,18 @@ func (e *Engine) redoQuery(ctx context.Context, rec *record.Record) error {
 	switch {
 	case rec.Kind == record.Drop && rec.Query != nil:
 		return e.Drop(rec.Query.Name)
+	case rec.Kind == record.Retain && rec.Retain != nil:
+		return e.Retain(rec.Retain.Relation, rec.Retain.Span)
 	case rec.Kind == record.Register && rec.Query != nil:
 		var p *plan.Plan
-		p, err := catalog.Compile(rec.Query.Text, catalog.Options{Set: rec.Query.Set, Distinct: rec.Query.Distinct})
+		w := query.Window(rec.Query.Window)
+		p, err := catalog.Compile(rec.Query.Text, catalog.Options{Set: rec.Query.Set, Distinct: rec.Query.Distinct, Window: w})
 		if err != nil {
 			return err
 		}
-		return e.Register(ctx, &catalog.Query{Name: rec.Query.Name, Text: rec.Query.Text, Set: rec.Query.Set, Dist: rec.Query.Distinct, Plan: p})
+		return e.Register(ctx, &catalog.Query{
+			Name: rec.Query.Name, Text: rec.Query.Text, Set: rec.Query.Set, Dist: rec.Query.Distinct, Window: w, Plan: p,
+		})
 	}
 	return nil
 }

@@ -2,8 +2,10 @@ package epoch
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/triegs/triegs/dict"
+	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/term"
 	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/query/plan"
@@ -16,7 +18,13 @@ import (
 type pinnedResolver struct {
 	dict   *dict.Dict
 	limit  uint64
-	number map[string]int
+	number map[shown]int
+}
+
+// shown is a relation as a window shows it.
+type shown struct {
+	name   string
+	window query.Window
 }
 
 func (r pinnedResolver) Term(id uint64) term.Term { return r.dict.Term(id) }
@@ -26,28 +34,35 @@ func (r pinnedResolver) TermID(t term.Term) uint64 {
 	return id
 }
 
-func (r pinnedResolver) RelationNumber(name string, _ query.Window) int { return r.number[name] }
+func (r pinnedResolver) RelationNumber(name string, w query.Window) int {
+	return r.number[shown{name, w}]
+}
 
 // Evaluate answers a plan on a pinned vector, in memory of its own beyond the
-// indexes that the epoch has. Errors: ErrArity, ErrOverflow, ctx's, and that of a
-// term whose text could not be read.
+// indexes that the epoch has. Errors: ErrArity, ErrOverflow, ErrUnsupported (a
+// window that no registered query has), ctx's, and that of a term whose text
+// could not be read.
 func Evaluate(ctx context.Context, v *rootvec.Vector, d *dict.Dict, p *plan.Plan) (*views.Bound, error) {
 	faults := d.Faults()
 	s := v.Catalog.(*Schema)
 	if _, err := s.CheckArities(p); err != nil {
 		return nil, err
 	}
-	r := pinnedResolver{dict: d, limit: v.Terms, number: make(map[string]int)}
+	r := pinnedResolver{dict: d, limit: v.Terms, number: make(map[shown]int)}
 	f := views.Facts{Space: v.Space, Roots: v.Roots}
 	for i := range p.Aliases {
 		a := &p.Aliases[i]
-		if _, done := r.number[a.Relation]; done {
+		what := shown{a.Relation, a.Window}
+		if _, done := r.number[what]; done {
 			continue
 		}
-		r.number[a.Relation] = len(f.Relations)
+		r.number[what] = len(f.Relations)
 		pr := views.PinnedRelation{Arity: a.Arity}
 		if n, _, ok := s.Relation(a.Relation); ok {
-			pr.Indexes = s.Indexes[n]
+			var err error
+			if pr.Indexes, pr.Rest, err = s.Shapes[n].show(a.Window); err != nil {
+				return nil, fmt.Errorf("%w: %s: %w", errs.ErrUnsupported, a.Relation, err)
+			}
 		}
 		f.Relations = append(f.Relations, pr)
 	}
@@ -67,6 +82,8 @@ type Stats struct {
 	Facts, Contributions              int64
 	Terms                             uint64
 	Events, Refused, Ignored, Skipped uint64
+	Expired                           uint64
+	Waiting                           int
 	Writes, Woken                     uint64
 	Tries                             trie.Bytes
 	DictBytes, FactBytes              int64
@@ -80,6 +97,7 @@ func (e *Engine) Stats() Stats {
 		Relations: len(e.schema.Relations()), Queries: e.schema.QueryCount(),
 		Contributions: e.facts.Contributions(), Terms: e.dict.Live(),
 		Events: e.events.Load(), Refused: e.refused.Load(), Ignored: e.ignored.Load(), Skipped: e.skipped.Load(),
+		Expired: e.expired.Load(), Waiting: e.facts.WaitingLen(),
 		Writes: e.views.Writes(), Woken: e.views.Woken,
 		Tries: e.views.Bytes(), DictBytes: e.dict.Bytes(), FactBytes: e.facts.Bytes(),
 	}

@@ -21,6 +21,7 @@ type Base struct {
 	Sources   rootvec.Sources
 	Digest    rootvec.Digest
 	Lateness  int64  // allowed in that epoch, ns
+	Clocked   bool   // Time is that of a clock
 	Waiting   []byte // what waited, as the contributions have written it
 	// Phase, if it is not nil, is told what begins: "terms", "facts", "views".
 	Phase func(name string)
@@ -66,6 +67,7 @@ func (e *Engine) Restore(ctx context.Context, b *Base) error {
 		return nil
 	}
 	b.phase("views")
+	e.restoreWindows(b)
 	digests := make(chan error, 1)
 	go func() { digests <- e.restoreDigests(ctx, b) }()
 	err := e.restoreViews(ctx, b)
@@ -75,10 +77,13 @@ func (e *Engine) Restore(ctx context.Context, b *Base) error {
 	if err != nil {
 		return err
 	}
-	e.last, e.time, e.sources, e.keeps = b.Epoch, b.Time, b.Sources, true
+	e.last, e.sources, e.keeps, e.lateness = b.Epoch, b.Sources, true, b.Lateness
+	e.clocked.Store(b.Clocked)
 	e.terms.last = e.dict.Len()
 	e.views.SealAs(b.Epoch + 1)
-	e.fillIndexes()
+	e.made = e.made[:0]
+	e.schema.Shapes = e.shapes()
+	e.due.Store(e.nextDue())
 	v := e.Current.Fresh()
 	*v = rootvec.Vector{
 		Epoch: b.Epoch, Time: b.Time, Roots: v.Roots, Terms: e.dict.Len(),
@@ -196,13 +201,7 @@ func (e *Engine) restoreViews(ctx context.Context, b *Base) error {
 			return err
 		}
 		rel := uint32(i)
-		e.views.Load(i, e.facts.Len(rel), func(yield func(tuple []uint64, weight int64) bool) {
-			for f := e.facts.Facts(rel); f.Next(); {
-				if !yield(f.Tuple(), f.Count()) {
-					return
-				}
-			}
-		})
+		e.restoreRelation(rel)
 	}
 	queries := slices.SortedFunc(slices.Values(b.Queries), func(x, y *catalog.Query) int {
 		return cmp.Compare(x.Epoch, y.Epoch)
@@ -223,4 +222,27 @@ func (e *Engine) restoreQuery(ctx context.Context, q *catalog.Query) error {
 		return fmt.Errorf("its relations %v were not saved: %w", missing, err)
 	}
 	return e.addQuery(ctx, q, 0, e.constant)
+}
+
+// restoreWindows lays the relations out as the queries need them.
+func (e *Engine) restoreWindows(b *Base) {
+	e.time = b.Time
+	for i, n := range needs(e.schema.Catalog, b.Queries) {
+		l := &e.layouts[i]
+		*l = layout{windows: n.windows, base: l.base, cover: n.cover(), keep: n.keep}
+		e.facts.SetWindows(uint32(i), e.time, n.windows, n.keep)
+	}
+}
+
+// restoreRelation puts the facts of a relation where its layout says.
+func (e *Engine) restoreRelation(rel uint32) {
+	l := &e.layouts[rel]
+	base := e.facts.Facts(rel)
+	if l.cover >= 0 {
+		base = e.facts.FactsOutside(rel, l.cover)
+	}
+	e.load(l.base, e.facts.Len(rel), base)
+	for i := range l.windows {
+		l.streams = append(l.streams, e.fill(rel, e.facts.FactsIn(rel, i)))
+	}
 }

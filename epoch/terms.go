@@ -64,6 +64,7 @@ func (e *Engine) MarkTerms(ctx context.Context) (dead int, err error) {
 	e.terms.due.Store(false)
 	e.dict.StartMark()
 	err = e.markConstants()
+	e.facts.WalkWaiting(e.dict.Mark)
 	e.free()
 	var at window.Place
 	for done := false; err == nil && !done; {

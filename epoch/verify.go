@@ -7,6 +7,7 @@ import (
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/rootvec"
 	"github.com/triegs/triegs/views"
+	"github.com/triegs/triegs/window"
 )
 
 // Verify recomputes everything of a pinned vector from its base facts and
@@ -51,7 +52,7 @@ func (e *Engine) digestOf(ctx context.Context, v *rootvec.Vector) (digest rootve
 	var hasher rootvec.Hasher
 	for i, r := range s.Relations() {
 		tag := rootvec.NewRelation(r.Name, r.Arity)
-		err := views.CompareIndexes(ctx, v.Space, v.Roots, s.Indexes[i], func(fact []uint64, weight int64) {
+		err := s.Shapes[i].each(ctx, v, func(fact []uint64, weight int64) {
 			hasher.Fact(tag, len(fact))
 			for c, id := range fact {
 				a, b := e.dict.Hash(id)
@@ -84,23 +85,79 @@ func (e *Engine) verifyFacts(ctx context.Context, v *rootvec.Vector) error {
 	}
 	s := v.Catalog.(*Schema)
 	for i, r := range s.Relations() {
-		x := s.Indexes[i][0]
-		key := make([]uint64, r.Arity)
-		n := int64(0)
-		for f := e.facts.Facts(uint32(i)); f.Next(); n++ {
-			if n&0xfff == 0xfff && ctx.Err() != nil {
-				return ctx.Err()
-			}
-			for at, col := range x.Cols {
-				key[at] = f.Tuple()[col]
-			}
-			if w := v.Space.Get(v.Roots[x.Slot], key); w != f.Count() {
-				return fmt.Errorf("%w: relation %s: fact %v has %d contributions, weight %d", errs.ErrCorrupt, r.Name, f.Tuple(), f.Count(), w)
-			}
+		shape, rel := &s.Shapes[i], uint32(i)
+		base := e.facts.Facts(rel)
+		if shape.Cover >= 0 {
+			base = e.facts.FactsOutside(rel, shape.Cover)
 		}
-		if all, err := v.Space.Check(v.Roots[x.Slot], r.Arity); err != nil || all != n {
-			return fmt.Errorf("%w: relation %s: %d facts have contributions, the index has %d (%v)", errs.ErrCorrupt, r.Name, n, all, err)
+		if err := verifyIndex(ctx, v, shape.Base[0], base); err != nil {
+			return differs(ctx, "relation "+r.Name, err)
+		}
+		for k := range shape.Streams {
+			x := &shape.Streams[k]
+			if err := verifyIndex(ctx, v, x.Indexes[0], e.facts.FactsIn(rel, k)); err != nil {
+				return differs(ctx, fmt.Sprintf("relation %s, %v", r.Name, x.Window), err)
+			}
 		}
 	}
 	return nil
+}
+
+// verifyIndex compares an index with the facts that it should hold.
+func verifyIndex(ctx context.Context, v *rootvec.Vector, x views.PinnedIndex, f window.Facts) error {
+	key := make([]uint64, len(x.Cols))
+	n := int64(0)
+	for ; f.Next(); n++ {
+		if n&0xfff == 0xfff && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for at, col := range x.Cols {
+			key[at] = f.Tuple()[col]
+		}
+		if w := v.Space.Get(v.Roots[x.Slot], key); w != f.Count() {
+			return fmt.Errorf("fact %v has %d contributions, weight %d", f.Tuple(), f.Count(), w)
+		}
+	}
+	all, err := v.Space.Check(v.Roots[x.Slot], len(x.Cols))
+	if err == nil && all != n {
+		err = fmt.Errorf("%d facts have contributions, the index has %d", n, all)
+	}
+	return err
+}
+
+// each visits the facts of a relation with their weights, and checks that the
+// indexes of each of its streams agree.
+func (s *Shape) each(ctx context.Context, v *rootvec.Vector, visit func(fact []uint64, weight int64)) error {
+	for i := range s.Streams {
+		if i == s.Cover {
+			continue
+		}
+		if err := views.CompareIndexes(ctx, v.Space, v.Roots, s.Streams[i].Indexes, func([]uint64, int64) {}); err != nil {
+			return fmt.Errorf("%v: %w", s.Streams[i].Window, err)
+		}
+	}
+	first, rest := s.parts()
+	if len(rest) == 0 || v.Roots[rest[0].Slot] == 0 {
+		return views.CompareIndexes(ctx, v.Space, v.Roots, first, visit)
+	}
+	x := rest[0]
+	key := make([]uint64, len(x.Cols))
+	err := views.CompareIndexes(ctx, v.Space, v.Roots, first, func(fact []uint64, weight int64) {
+		for at, col := range x.Cols {
+			key[at] = fact[col]
+		}
+		visit(fact, weight+v.Space.Get(v.Roots[x.Slot], key))
+	})
+	if err != nil {
+		return err
+	}
+	y := first[0]
+	return views.CompareIndexes(ctx, v.Space, v.Roots, rest, func(fact []uint64, weight int64) {
+		for at, col := range y.Cols {
+			key[at] = fact[col]
+		}
+		if v.Space.Get(v.Roots[y.Slot], key) == 0 {
+			visit(fact, weight)
+		}
+	})
 }

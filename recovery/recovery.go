@@ -259,7 +259,7 @@ func (s *Store) loadOne(ctx context.Context, info checkpoint.Info, r *Report) (c
 func baseOf(h *checkpoint.Header, r *Report) (*epoch.Base, error) {
 	b := &epoch.Base{
 		Epoch: h.Epoch, Time: h.Time, LastTerm: h.LastTerm, Digest: h.Digest,
-		Lateness: h.Lateness, Waiting: h.Waiting,
+		Lateness: h.Lateness, Clocked: h.Clocked, Waiting: h.Waiting,
 	}
 	for _, rel := range h.Relations {
 		b.Relations = append(b.Relations, epoch.BaseRelation{
@@ -270,7 +270,7 @@ func baseOf(h *checkpoint.Header, r *Report) (*epoch.Base, error) {
 	for _, src := range h.Sources {
 		sources[src.Name] = rootvec.Source{
 			Incarnation: src.Incarnation, Next: src.Next, Skipped: src.Skipped,
-			Watermark: src.Watermark, HasWatermark: src.HasWatermark,
+			Watermark: src.Watermark, HasWatermark: src.HasWatermark, Explicit: src.Explicit,
 		}
 	}
 	b.Sources = rootvec.SourcesOf(sources)

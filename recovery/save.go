@@ -209,7 +209,7 @@ func (s *Store) header(f *epoch.Frozen) checkpoint.Header {
 	h := checkpoint.Header{
 		Epoch: f.Epoch, Time: f.Time, LogIndex: f.Epoch, LastTerm: f.LastTerm,
 		StoreID: s.id.Log, Timeline: s.id.Timeline, Digest: f.Digest,
-		Lateness: f.Lateness, Waiting: f.Waiting,
+		Lateness: f.Lateness, Clocked: f.Clocked, Waiting: f.Waiting,
 	}
 	for i, r := range f.Catalog.Relations() {
 		h.Relations = append(h.Relations, checkpoint.Relation{
@@ -225,7 +225,7 @@ func (s *Store) header(f *epoch.Frozen) checkpoint.Header {
 	for name, src := range f.Sources.All() {
 		h.Sources = append(h.Sources, checkpoint.Source{
 			Name: name, Incarnation: src.Incarnation, Next: src.Next, Skipped: src.Skipped,
-			Watermark: src.Watermark, HasWatermark: src.HasWatermark,
+			Watermark: src.Watermark, HasWatermark: src.HasWatermark, Explicit: src.Explicit,
 		})
 	}
 	return h

@@ -14,6 +14,9 @@ type Source struct {
 	// is done; it counts only with HasWatermark.
 	Watermark    int64
 	HasWatermark bool
+	// Explicit says that the source itself has told its watermark, so that it
+	// does not follow from its events.
+	Explicit bool
 }
 
 // Sources are the positions of all sources. The value is immutable: With makes

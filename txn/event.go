@@ -51,7 +51,7 @@ func (t *Txn) intern() {
 gather:
 	for k := range t.waiting {
 		ev := &t.waiting[k].ev
-		if ev.Delete {
+		if ev.Delete && !ev.Wait {
 			continue
 		}
 		for _, x := range ev.Tuple {
@@ -121,13 +121,13 @@ func (t *Txn) apply() error {
 // resolve turns an event into ids. known is false for a retraction of
 // something that holds a term or relation never seen, which cannot be there.
 func (t *Txn) resolve(ev *Event) (rec record.Event, known bool, err error) {
-	if ev.Delete {
+	switch {
+	case ev.Delete && (!ev.Wait || len(ev.Tuple) == 0):
 		return t.resolveDelete(ev)
+	case ev.Relation == "":
+		return rec, false, fmt.Errorf("%w: an event on a fact without a relation", errs.ErrValue)
 	}
-	rec = record.Event{Op: epoch.OpInsert, Time: ev.Time, ID: ev.ID}
-	if ev.Relation == "" {
-		return rec, false, fmt.Errorf("%w: an insertion without a relation", errs.ErrValue)
-	}
+	rec = record.Event{Op: op(ev), Time: ev.Time, ID: ev.ID}
 	if rec.Relation, err = t.relation(ev.Relation, len(ev.Tuple)); err != nil {
 		return rec, false, err
 	}
@@ -147,13 +147,26 @@ func (t *Txn) resolve(ev *Event) (rec record.Event, known bool, err error) {
 	return rec, true, nil
 }
 
+// op is the operation that the log has for an event.
+func op(ev *Event) uint8 {
+	switch {
+	case ev.Wait && ev.Delete:
+		return epoch.OpWaitDelete
+	case ev.Wait:
+		return epoch.OpWaitInsert
+	case ev.Delete:
+		return epoch.OpDelete
+	}
+	return epoch.OpInsert
+}
+
 func column(ev *Event, i int, err error) error {
 	return fmt.Errorf("%s, column %d: %w", ev.Relation, i+1, err)
 }
 
 // resolveDelete brings neither terms nor relations into being.
 func (t *Txn) resolveDelete(ev *Event) (rec record.Event, known bool, err error) {
-	rec = record.Event{Op: epoch.OpDelete, Time: ev.Time, ID: ev.ID}
+	rec = record.Event{Op: op(ev), Time: ev.Time, ID: ev.ID}
 	switch {
 	case len(ev.Tuple) == 0 && ev.ID == "":
 		return rec, false, fmt.Errorf("%w: a retraction names an ID or a fact", errs.ErrValue)

@@ -32,6 +32,9 @@ type Event struct {
 	// Lenient leaves a Delete out, and counts it, when there is nothing to
 	// retract.
 	Lenient bool
+	// Wait keeps the event until logical time reaches its own, when a Delete that
+	// finds nothing to retract is left out and counted.
+	Wait bool
 }
 
 // Txn is one epoch under construction. It holds the engine from Begin to Commit,
@@ -100,6 +103,20 @@ func (t *Txn) From(name string, offset uint64, n int, dense bool) (Position, err
 		t.e.Move(name, s)
 	}
 	return p, nil
+}
+
+// Watermark says how far in time a source has come, and whether it says so
+// itself.
+func (t *Txn) Watermark(name string, at int64, explicit bool) {
+	s, _ := t.e.Source(name)
+	if s.HasWatermark {
+		at = max(at, s.Watermark)
+		if at == s.Watermark && explicit == s.Explicit {
+			return
+		}
+	}
+	s.Watermark, s.HasWatermark, s.Explicit = at, true, explicit
+	t.e.Move(name, s)
 }
 
 // Commit ends the transaction in one epoch at the given logical time, clamped

@@ -158,8 +158,9 @@ func (d *decoder) sources(r *Record) {
 	for i := 0; i < n && d.fault == ""; i++ {
 		s := Source{Name: d.text(), Incarnation: d.text(), Next: d.uvarint(), Skipped: d.uvarint()}
 		flags := d.byte()
-		d.check(flags <= watermarkPresent, "unknown flags of a source")
+		d.check(flags != watermarkExplicit && flags <= watermarkPresent|watermarkExplicit, "unknown flags of a source")
 		if s.HasWatermark = flags != 0; s.HasWatermark {
+			s.Explicit = flags&watermarkExplicit != 0
 			s.Watermark = r.Time + d.varint()
 		}
 		r.Sources = append(r.Sources, s)
@@ -188,6 +189,7 @@ func (d *decoder) extras(r *Record) {
 	if flags&retainPresent != 0 {
 		r.Retain = &Retention{Relation: d.text(), Span: d.span()}
 	}
+	r.Clocked = flags&clocked != 0
 	if flags&latenessPresent != 0 {
 		r.Lateness = d.span()
 		d.check(r.Lateness != 0, "no lateness in the long form")

@@ -32,11 +32,15 @@ const (
 	queryWindow
 	retainPresent
 	latenessPresent
+	clocked
 	extrasEnd
 )
 
-// watermarkPresent is the only flag of a source.
-const watermarkPresent = 1
+// Flags of a source. The second one goes with the first.
+const (
+	watermarkPresent  = 1
+	watermarkExplicit = 2
+)
 
 // Append appends the stored form of r and returns the longer slice; a caller
 // that passes the last result cut to length 0 allocates nothing. Cost: linear
@@ -73,11 +77,16 @@ func (r *Record) Append(dst []byte) []byte {
 		dst = appendString(dst, s.Incarnation)
 		dst = binary.AppendUvarint(dst, s.Next)
 		dst = binary.AppendUvarint(dst, s.Skipped)
-		if s.HasWatermark {
-			dst = binary.AppendVarint(append(dst, watermarkPresent), s.Watermark-r.Time) // wraps; so does Decode
-		} else {
+		switch {
+		case !s.HasWatermark:
 			dst = append(dst, 0)
+			continue
+		case s.Explicit:
+			dst = append(dst, watermarkPresent|watermarkExplicit)
+		default:
+			dst = append(dst, watermarkPresent)
 		}
+		dst = binary.AppendVarint(dst, s.Watermark-r.Time) // wraps; so does Decode
 	}
 	dst = appendExtras(dst, r)
 	return appendEvents(dst, r.Events, r.Time)
@@ -119,6 +128,9 @@ func appendExtras(dst []byte, r *Record) []byte {
 	if r.Lateness != 0 {
 		flags |= latenessPresent
 		dst = binary.AppendUvarint(dst, uint64(r.Lateness))
+	}
+	if r.Clocked {
+		flags |= clocked
 	}
 	dst[head] = flags
 	return dst

@@ -57,6 +57,9 @@ type Record struct {
 	// there was none. What waits or has been applied becomes final by it, so it
 	// is part of what the epoch did.
 	Lateness int64
+	// Clocked says that Time was taken from a clock, which goes on while no events
+	// come.
+	Clocked bool
 	// Digest is the content digest of all base relations after the epoch.
 	Digest [2]uint64
 }
@@ -84,13 +87,15 @@ type Event struct {
 // Source is the position of a source: the next offset it must send, and how
 // many offsets it was told to pass without events. Watermark, in nanoseconds
 // since 1970, counts and is stored only with HasWatermark: the source has said
-// that it is done with all times up to it.
+// that it is done with all times up to it, with Explicit in so many words, else by
+// the event times that it has sent.
 type Source struct {
 	Name, Incarnation string
 	Next              uint64
 	Skipped           uint64
 	Watermark         int64
 	HasWatermark      bool
+	Explicit          bool
 }
 
 // Query is a registered query. Text, Set, Distinct and Window are what was given

@@ -226,9 +226,10 @@ func TestDecodeExtras(t *testing.T) {
 		{"retention without a span", "00 10 00"},
 		{"no lateness written", "00 20 00 00"},
 		{"negative lateness", "00 20 ffffffffffffffffff01 00"},
-		{"unknown flag", "00 40 00"},
+		{"unknown flag", "00 80 00"},
 		{"unknown flag beside a query", "00 81 00 00 00"},
 		{"unknown flag of a source", "01 00 00 00 00 02 00 00"},
+		{"yet unknown flag of a source", "01 00 00 00 00 04 00 00"},
 		{"watermark in two bytes", "01 00 00 00 00 01 8000 00 00"},
 		{"no watermark behind its flag", "01 00 00 00 00 01"},
 	} {
@@ -241,7 +242,7 @@ func TestDecodeExtras(t *testing.T) {
 		}
 	}
 	// The nearest sound ones.
-	for _, tail := range []string{"00 09 00 00 01 00 00 00", "00 10 00 00 00", "00 20 01 00", "01 00 00 00 00 01 00 00 00"} {
+	for _, tail := range []string{"00 09 00 00 01 00 00 00", "00 10 00 00 00", "00 20 01 00", "00 40 00", "01 00 00 00 00 03 00 00 00", "01 00 00 00 00 01 00 00 00"} {
 		b, err := hex.DecodeString(strings.ReplaceAll(tail, " ", ""))
 		if err != nil {
 			t.Fatal(err)

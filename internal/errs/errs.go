@@ -19,6 +19,7 @@ var (
 	ErrNoAnswer        = errors.New("no such answer")
 	ErrSyntax          = errors.New("syntax error")
 	ErrUnsupported     = errors.New("not supported")
+	ErrLate            = errors.New("event is late")
 	ErrOverflow        = errors.New("count does not fit in int64")
 	ErrLocked          = errors.New("store is locked")
 	ErrReadOnly        = errors.New("store is read-only")
