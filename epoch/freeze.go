@@ -53,7 +53,7 @@ func (e *Engine) Freeze(ctx context.Context, full bool) (*Frozen, error) {
 	}
 	f := &Frozen{
 		Epoch: e.last, Time: e.time, LastTerm: e.dict.Len(),
-		Clocked: e.clocked.Load(),
+		Lateness: e.lateness, Clocked: e.clocked.Load(),
 		Catalog: e.schema.Catalog, Sources: e.sources, Digest: e.digest,
 		Parts:   append([]rootvec.Digest(nil), e.parts...),
 		Terms:   e.dict.View(),
