@@ -16,6 +16,11 @@ const (
 	// one of the fact (and with the event's Value, if it has one). Of several
 	// the one that would expire first goes, of those the earliest appended.
 	Delete
+	// DeleteAll retracts every live contribution to the facts of Relation that
+	// agree with Tuple, in which the zero Term agrees with every term: all facts
+	// of a key, for example. That there are none is no error. The event has
+	// neither ID nor Value. It is ErrUnsupported in event-time mode.
+	DeleteAll
 )
 
 // String returns "insert" or "delete".
@@ -25,6 +30,8 @@ func (op Op) String() string {
 		return "insert"
 	case Delete:
 		return "delete"
+	case DeleteAll:
+		return "delete all"
 	}
 	return "unknown"
 }
@@ -81,4 +88,17 @@ type Batch struct {
 // Edge returns the insertion of the edge label(src, dst).
 func Edge(label string, src, dst Term) Event {
 	return Event{Relation: label, Tuple: []Term{src, dst}}
+}
+
+// Replace returns the events that put facts in the place of all those of a
+// relation that agree with a key, in which the zero Term agrees with every term.
+// In one batch that is one epoch: nobody sees the key without its facts, and a
+// fact that was there before and comes again changes nothing but its time.
+func Replace(relation string, key []Term, facts ...[]Term) []Event {
+	events := make([]Event, 0, len(facts)+1)
+	events = append(events, Event{Op: DeleteAll, Relation: relation, Tuple: key})
+	for _, f := range facts {
+		events = append(events, Event{Relation: relation, Tuple: f})
+	}
+	return events
 }

@@ -131,12 +131,12 @@ func (in *intake) endOf(b *Batch) error {
 }
 
 func (in *intake) takeEvent(i int, e *Event, lenient bool) error {
-	if e.Op > Delete {
+	if e.Op > DeleteAll {
 		return fmt.Errorf("event %d: %w: operation %d", i, ErrValue, e.Op)
 	}
 	ev := &in.event
 	*ev = txn.Event{
-		Delete: e.Op == Delete, Relation: e.Relation, Tuple: e.Tuple, Time: in.own,
+		Delete: e.Op != Insert, All: e.Op == DeleteAll, Relation: e.Relation, Tuple: e.Tuple, Time: in.own,
 		ID: e.ID, Value: e.Value, Lenient: lenient, Wait: in.db.opts.EventTime,
 	}
 	if !e.Time.IsZero() {

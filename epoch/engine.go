@@ -429,6 +429,46 @@ func (e *Engine) Event(ev *record.Event) error {
 	return err
 }
 
+// DeleteAll retracts all live contributions to the facts of a relation that agree
+// with a pattern, in which 0 agrees with every term. Cost: that of the
+// contributions; the first pattern over these columns has an index made.
+func (e *Engine) DeleteAll(rel uint32, pattern []uint64, time int64) error {
+	var found []uint64
+	take := func(tuple []uint64) { found = append(found, tuple...) }
+	l := &e.layouts[rel]
+	made := e.views.Match(l.base, pattern, take)
+	if l.cover >= 0 {
+		made = e.views.Match(l.streams[l.cover], pattern, take) || made
+	}
+	if made { // readers are told of the index
+		e.setCatalog(e.schema.Catalog, e.schema.Views)
+	}
+	// What the epoch has changed so far is not in the views yet.
+	for c := e.facts.Changes(rel); c.Next(); {
+		if agrees(c.Tuple(), pattern) {
+			take(c.Tuple())
+		}
+	}
+	for k := len(pattern); len(found) > 0; found = found[k:] {
+		ev := record.Event{Op: OpDelete, Relation: rel, Tuple: found[:k:k], Time: time}
+		for n := e.facts.Count(rel, ev.Tuple); n > 0; n-- {
+			if err := e.Event(&ev); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func agrees(tuple, pattern []uint64) bool {
+	for i, id := range pattern {
+		if id != 0 && tuple[i] != id {
+			return false
+		}
+	}
+	return true
+}
+
 // Ignore counts an event that was left out because it had nothing to retract.
 func (e *Engine) Ignore() { e.left.ignored++ }
 

@@ -51,7 +51,7 @@ func (t *Txn) intern() {
 gather:
 	for k := range t.waiting {
 		ev := &t.waiting[k].ev
-		if ev.Delete && !ev.Wait {
+		if ev.Delete && (ev.All || !ev.Wait) {
 			continue
 		}
 		for _, x := range ev.Tuple {
@@ -71,6 +71,15 @@ gather:
 
 // take resolves an event.
 func (t *Txn) take(i int, ev *Event) error {
+	if ev.All {
+		if err := t.apply(); err != nil { // events apply in their order
+			return err
+		}
+		if err := t.deleteAll(ev); err != nil {
+			return number(i, err)
+		}
+		return nil
+	}
 	rec, known, err := t.resolve(ev)
 	switch {
 	case err == nil && known:
@@ -203,6 +212,38 @@ func (t *Txn) resolveFact(ev *Event, rec *record.Event) (known bool, err error) 
 		known = known && found
 	}
 	return known, nil
+}
+
+// deleteAll applies an event that retracts all that agrees with a pattern.
+func (t *Txn) deleteAll(ev *Event) error {
+	switch {
+	case ev.ID != "" || !ev.Value.IsZero():
+		return fmt.Errorf("%w: a retraction of all facts of a key has neither an ID nor a value", errs.ErrValue)
+	case len(ev.Tuple) == 0 || ev.Relation == "":
+		return fmt.Errorf("%w: a retraction of all facts of a key names a relation and a pattern", errs.ErrValue)
+	case ev.Wait:
+		return fmt.Errorf("%w: retracting all facts of a key in event-time mode, where what is there depends on what is still to come", errs.ErrUnsupported)
+	}
+	n, r, known := t.e.Schema().Relation(ev.Relation)
+	if known && r.Arity != len(ev.Tuple) {
+		return fmt.Errorf("%w: relation %s has %d columns, not %d", errs.ErrArity, r.Name, r.Arity, len(ev.Tuple))
+	}
+	pattern := make([]uint64, len(ev.Tuple))
+	for c, x := range ev.Tuple {
+		if x.IsZero() {
+			continue
+		}
+		id, found, err := t.find(x)
+		if err != nil {
+			return column(ev, c, err)
+		}
+		pattern[c] = id
+		known = known && found
+	}
+	if !known {
+		return nil
+	}
+	return t.e.DeleteAll(uint32(n), pattern, ev.Time)
 }
 
 func (t *Txn) relation(name string, arity int) (uint32, error) {

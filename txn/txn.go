@@ -23,7 +23,10 @@ import (
 
 // Event is one event of a batch.
 type Event struct {
-	Delete   bool
+	Delete bool
+	// All makes a Delete retract every live contribution to the facts that agree
+	// with Tuple, in which the zero Term agrees with all.
+	All      bool
 	Relation string
 	Tuple    []term.Term
 	Time     int64  // event time, nanoseconds since 1970

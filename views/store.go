@@ -20,6 +20,7 @@ type Store struct {
 	relations []*Relation // by number, nil where none has the number now
 	holes     []int       // numbers to use again
 	queries   []*Query
+	kept      []use // indexes that Match has made in the version under construction
 	writes    uint64
 	budget    int64
 
@@ -341,6 +342,7 @@ func (s *Store) Abort() {
 	if s.before != nil {
 		s.restore()
 	}
+	s.dropKept()
 	s.settle()
 }
 
@@ -376,7 +378,7 @@ func (s *Store) Seal() { s.SealAs(s.arena.Version() + 1) }
 // SealAs is Seal where the next version does not follow the one under
 // construction: what was built belongs to the version before next.
 func (s *Store) SealAs(next mvcc.Version) {
-	s.before = nil
+	s.before, s.kept = nil, s.kept[:0]
 	s.arena.Seal(next)
 }
 
