@@ -347,22 +347,15 @@ func eachOf(block []uint64, n int, f func(entry) bool) bool {
 	return true
 }
 
-// within counts the contributions to a fact with times from lo to hi.
+// within counts the contributions to a fact, which are a run or big, with times
+// from lo to hi.
 func (c *copies) within(tail []uint64, lo, hi int64) int64 {
-	state := tail[2]
-	switch state & formMask {
-	case formOne:
-		if t := int64(tail[0]); lo <= t && t <= hi {
-			return 1
-		}
-	case formRun:
-		block, class, n := run(state)
-		before, behind := outside(c.blocks[class].at(block), n, lo, hi)
-		return int64(n - before - behind)
-	case formBig:
-		return c.lists[uint32(state)].within(&c.blocks[classes-1], lo, hi)
+	if tail[2]&formMask == formBig {
+		return c.lists[uint32(tail[2])].within(&c.blocks[classes-1], lo, hi)
 	}
-	return 0
+	block, class, n := run(tail[2])
+	before, behind := outside(c.blocks[class].at(block), n, lo, hi)
+	return int64(n - before - behind)
 }
 
 // outside counts those of n contributions of a block that come before time lo,

@@ -52,26 +52,12 @@ const (
 	beyond
 )
 
-// count is the multiplicity of a fact in a view.
-func (v view) count(c *copies, r *relation, tail []uint64) int64 {
-	switch v.part {
-	case inside:
-		return r.frames.in(c, tail, v.w)
-	case beyond:
-		return c.count(tail[2]) - r.frames.in(c, tail, v.w)
+// of is the part of n contributions that counts, when so many are in the window.
+func (v view) of(n, in int64) int64 {
+	if v.part == beyond {
+		return n - in
 	}
-	return c.count(tail[2])
-}
-
-// old is the multiplicity at Begin of the touched fact number i.
-func (v view) old(r *relation, i int) int64 {
-	switch v.part {
-	case inside:
-		return r.frames.old(i, v.w)
-	case beyond:
-		return r.touched[i].old - r.frames.old(i, v.w)
-	}
-	return r.touched[i].old
+	return in
 }
 
 // Next steps to the next change and reports whether there is one.
@@ -80,10 +66,14 @@ func (c *Changes) Next() bool {
 		return false
 	}
 	for c.next < len(c.r.touched) {
-		i := c.next
+		t := c.r.touched[c.next]
+		w := c.r.facts.at(t.rec)
+		old, n := t.old, c.copies.count(w[c.r.arity+2])
+		if c.view.part != all {
+			in := c.r.frames.in(c.copies, w[c.r.arity:], c.view.w)
+			old, n = c.view.of(old, c.r.frames.old(c.next, c.view.w)), c.view.of(n, in)
+		}
 		c.next++
-		w := c.r.facts.at(c.r.touched[i].rec)
-		old, n := c.view.old(c.r, i), c.view.count(c.copies, c.r, w[c.r.arity:])
 		if n != old {
 			c.tuple, c.old, c.new = w[:c.r.arity:c.r.arity], old, n
 			return true
@@ -151,7 +141,11 @@ func (f *Facts) Next() bool {
 		for end := int(facts.info[f.page].fresh); f.rec < end; {
 			w := page[f.rec*facts.width : (f.rec+1)*facts.width]
 			f.rec++
-			if n := f.view.count(f.copies, f.r, w[arity:]); n != 0 {
+			n := f.copies.count(w[arity+2])
+			if n != 0 && f.view.part != all {
+				n = f.view.of(n, f.r.frames.in(f.copies, w[arity:], f.view.w))
+			}
+			if n != 0 {
 				f.tuple, f.n = w[:arity:arity], n
 				return true
 			}

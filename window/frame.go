@@ -224,9 +224,25 @@ func (f *frames) recount(c *copies, r *relation, old *frames) {
 	}
 }
 
+// has reports whether a number is in a span.
+func (s span) has(n int64) bool { return s.lo <= n && n <= s.hi }
+
 // count is the number of contributions to a fact in a span of window w.
 func (f *frames) count(c *copies, tail []uint64, w int, in span) int64 {
-	if f.list[w].win.Last == 0 {
+	newest := f.list[w].win.Last > 0
+	switch form := tail[2] & formMask; {
+	case form == 0:
+		return 0
+	case form == formOne:
+		n := int64(tail[0])
+		if newest {
+			n = int64(tail[1] >> 1)
+		}
+		if in.has(n) {
+			return 1
+		}
+		return 0
+	case !newest:
 		return c.within(tail, in.lo, in.hi)
 	}
 	if f.numbers.n == 0 || f.numbers.front(&c.blocks[classes-1]).time >= in.lo {
@@ -247,6 +263,12 @@ func (f *frames) old(i, w int) int64 { return f.olds[i*len(f.list)+w] }
 // touch notes the multiplicities of a fact in all windows before its first
 // change in the epoch.
 func (f *frames) touch(c *copies, tail []uint64) {
+	if tail[2]&formMask == 0 {
+		for range f.list {
+			f.olds = append(f.olds, 0)
+		}
+		return
+	}
 	for w := range f.list {
 		f.olds = append(f.olds, f.count(c, tail, w, f.list[w].was))
 	}
