@@ -40,9 +40,11 @@ type reorder struct {
 	blocks           slab // of the two queues
 	waiting, history queue
 
-	// Deletions by fact in the history, by hash of the fact.
+	// What makes the order of insertions matter: deletions by fact in the history,
+	// by hash of the fact, and its insertions with an ID, by relation.
 	deletions     map[uint64]int
 	deletionsMost int // since the map was made
+	named         []int
 
 	// By relation with windows of the newest contributions: the number behind
 	// the last append that is final.
@@ -135,11 +137,12 @@ func (s *Store) fits(w *Waiting) bool {
 //
 // In order the cost is that of applying the events. What has its place before
 // events that are applied already costs O(log n) of the history if it is an
-// insertion with no ID or a new one, into a relation without windows of the
-// newest contributions, and the history has no deletion by fact of its fact.
-// Otherwise the history behind it is scanned, and those of its events are done
-// again that have to do with it, by their fact or by their ID; in a relation
-// with windows of the newest contributions, all.
+// insertion without an ID, into a relation without windows of the newest
+// contributions, and the history has neither a deletion by fact of its fact nor
+// an insertion with an ID into its relation. Otherwise the history behind it is
+// scanned, and those of its events are done again that have to do with it, by
+// their fact or by their ID; in a relation with windows of the newest
+// contributions, all.
 func (s *Store) Release(t, settle int64) (r Released) {
 	q := &s.reorder
 	q.open()
@@ -224,7 +227,7 @@ func (s *Store) applyNew(e entry, r *Released) {
 		return
 	}
 	q.history.add(&q.blocks, e)
-	q.noteDeletion(s, e.value, 1)
+	q.note(s, e.value, 1)
 	q.log.add(logKept, e)
 }
 
@@ -237,7 +240,7 @@ func (s *Store) settle() {
 			break
 		}
 		q.history.take(&q.blocks, place{q.history.head, 0})
-		q.noteDeletion(s, e.value, -1)
+		q.note(s, e.value, -1)
 		q.log.add(logDropped, e)
 		s.raiseFloor(q.events.at(e.value))
 	}
@@ -265,10 +268,18 @@ func (q *reorder) setFloor(rel uint32, floor uint64) {
 	}
 }
 
-// noteDeletion counts a deletion by fact that enters or leaves the history.
-func (q *reorder) noteDeletion(s *Store, ref uint64, by int) {
+// note counts a deletion by fact, or an insertion with an ID, that enters or
+// leaves the history.
+func (q *reorder) note(s *Store, ref uint64, by int) {
 	ev := q.events.at(ref)
-	if !ev.deletes() || ev[evID] != 0 {
+	if ev.deletes() == (ev[evID] != 0) {
+		return
+	}
+	if rel := int(ev.rel()); !ev.deletes() {
+		if rel >= len(q.named) {
+			q.named = append(q.named, make([]int, rel+1-len(q.named))...)
+		}
+		q.named[rel] += by
 		return
 	}
 	if q.deletions == nil {

@@ -146,29 +146,34 @@ func (s *Store) withdraw(rel, rec uint32, e entry, note bool) (old uint64) {
 	return old
 }
 
-// unapply undoes what an applied event has done. What is no longer there, or
-// cannot come back, is passed over: contributions may have expired since, or
-// been changed by events that do not wait.
+// unapply undoes what an applied event has done. What cannot come back is passed
+// over: contributions may have been changed by events that do not wait.
 func (s *Store) unapply(ref uint64) {
 	q := &s.reorder
 	ev := q.events.at(ref)
 	q.log.effect(ref, ev)
 	outcome, old := ev.outcome(), ev[evOld]
-	switch outcome {
-	case outAppended:
+	switch {
+	case outcome == outAppended:
 		s.cancel(ev)
-	case outRefreshed:
-		was := q.events.at(old - 1).entry()
-		known := name{uint64(ev.rel()), ev[evSeq]}
-		if at, ok := s.named[known]; ok && at.time == int64(ev[evTime]) {
-			// A contribution to another fact is an error that leaves it alone.
-			_ = s.refresh(known, ev.rel(), ev.tuple(), was.time, was.value)
-		}
+	case outcome == outRefreshed && s.unrefresh(ev, q.events.at(old-1)):
+		old = 0
 	}
-	if old != 0 && outcome != outRefreshed {
+	if old != 0 {
 		s.bringBack(q.events.at(old - 1))
 	}
 	q.events.at(ref).effect(outNone, 0, 0)
+}
+
+// unrefresh gives a contribution its old time and value, and reports whether it
+// was there. One that was refreshed to a time long ago may have expired since.
+func (s *Store) unrefresh(ev, was event) bool {
+	at, ok := s.named[name{uint64(ev.rel()), ev[evSeq]}]
+	if ok && at.time == int64(ev[evTime]) {
+		// A contribution to another fact is an error that leaves it alone.
+		_ = s.refresh(name{uint64(ev.rel()), ev[evSeq]}, ev.rel(), ev.tuple(), int64(was[evTime]), was[evValue])
+	}
+	return ok
 }
 
 // cancel takes away the contribution that an event has appended. Its number is

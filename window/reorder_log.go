@@ -76,12 +76,12 @@ func (q *reorder) rollback(s *Store) {
 			q.unapplied(ref)
 			q.waiting.add(&q.blocks, e)
 		case logKept:
-			q.noteDeletion(s, ref, -1)
+			q.note(s, ref, -1)
 			q.unapplied(ref)
 			q.history.remove(&q.blocks, e)
 			q.waiting.add(&q.blocks, e)
 		case logDropped:
-			q.noteDeletion(s, ref, 1)
+			q.note(s, ref, 1)
 			q.history.add(&q.blocks, e)
 		case logEffect:
 			q.unapplied(ref)
@@ -137,7 +137,7 @@ func emptied[T any](list []T, most int) []T {
 func (q *reorder) size() int64 {
 	return q.events.bytes() + q.names.size() + q.blocks.bytes() +
 		int64(cap(q.waiting.dir)+cap(q.history.dir))*8 +
-		int64(q.deletionsMost)*32 + int64(len(q.floors))*32 +
+		int64(q.deletionsMost)*32 + int64(cap(q.named))*8 + int64(len(q.floors))*32 +
 		int64(cap(q.log.words))*8 + int64(cap(q.released)+cap(q.tangle.picked))*24 +
 		int64(len(q.tangle.facts))*16
 }

@@ -67,18 +67,16 @@ func (s *Store) reapply(e entry, r *Released) {
 }
 
 // standsAlone reports whether no event in the history can have to do with an
-// event, so that it may be applied at any place: an insertion whose ID is not
-// known, to a fact from which no event in the history deletes the oldest.
+// event, so that it may be applied at any place: an insertion without an ID to a
+// fact from which no event in the history deletes the oldest. There, which of two
+// contributions was appended first matters only for one with an ID that gets the
+// time of the other, so there must be none either.
 func (s *Store) standsAlone(ref uint64) bool {
 	q := &s.reorder
 	ev := q.events.at(ref)
-	if ev.deletes() || s.counted(ev.rel()) {
+	rel := int(ev.rel())
+	if ev.deletes() || ev[evID] != 0 || s.counted(ev.rel()) || rel < len(q.named) && q.named[rel] > 0 {
 		return false
-	}
-	if id := ev[evID]; id != 0 {
-		if _, live := s.ids[q.names.of(id)]; live || q.names.list[id-1].refs > 1 {
-			return false
-		}
 	}
 	return len(q.deletions) == 0 || q.deletions[s.hash.fact(ev.rel(), ev.tuple())] == 0
 }

@@ -183,7 +183,7 @@ func (r *waitingReader) event(to *queue) error {
 	if to == &q.waiting {
 		return nil
 	}
-	q.noteDeletion(r.s, e.value, 1)
+	q.note(r.s, e.value, 1)
 	return r.done(e)
 }
 
