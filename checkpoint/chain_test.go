@@ -155,7 +155,7 @@ func TestChurn(t *testing.T) {
 func TestNothingLeft(t *testing.T) {
 	dir := t.TempDir() + "/checkpoint"
 	round := func() {
-		for _, o := range []Options{{KeepOpen: true}, {}, {ReadOnly: true, KeepOpen: true}} {
+		for _, o := range []Options{{KeepOpen: true}, {}, {Linger: time.Hour}, {ReadOnly: true, KeepOpen: true}} {
 			s, err := Open(t.Context(), dir, o)
 			if err != nil {
 				t.Fatal(err)

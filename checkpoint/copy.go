@@ -80,7 +80,7 @@ func (c *copying) run(ctx context.Context) error {
 	if err := c.dest.space(need); err != nil {
 		return err
 	}
-	if err := makeDir(c.dest.o.FS, c.dest.tmp); err != nil {
+	if err := c.dest.makeTemp(); err != nil {
 		return err
 	}
 	for i := have; i < len(c.r.chain); i++ {

@@ -158,13 +158,14 @@ func checkClones(t *testing.T, what, dir string, clones []clone, states []model,
 	t.Logf("%s: %d crash points, %d crashes; newest checkpoint afterwards (-1: none): %v", what, len(clones)/3, len(clones), count)
 }
 
-// TestCrashCommit sweeps over commits of every kind, with Pebble kept open and
-// not.
+// TestCrashCommit sweeps over commits of every kind, with Pebble kept open,
+// lingering and not.
 func TestCrashCommit(t *testing.T) {
-	for _, keep := range []bool{false, true} {
+	for name, o := range openings {
 		c := newCrashing()
 		dir := "db/checkpoint"
-		s := mustOpen(t, dir, Options{FS: c, StoreID: storeID, KeepOpen: keep})
+		o.FS, o.StoreID = c, storeID
+		s := mustOpen(t, dir, o)
 		states := []model{{}}
 		step := func(what string, nfacts, nterms int) {
 			t.Helper()
@@ -172,7 +173,7 @@ func TestCrashCommit(t *testing.T) {
 			clones := c.sweep(func() { last = mustWrite(t, s, last, uint64(len(states)), nfacts, 3000, nterms) })
 			states = append(states, last)
 			// An older one may be the newest but never an older than that.
-			checkClones(t, fmt.Sprintf("keep=%v, %s", keep, what), dir, clones, states[1:], len(states) == 2)
+			checkClones(t, fmt.Sprintf("%s, %s", name, what), dir, clones, states[1:], len(states) == 2)
 		}
 		step("first", 4, 300)
 		step("incremental", 2, 100)

@@ -85,21 +85,21 @@ func within(t *testing.T, what string, f func()) {
 // the same process can open again with one of the two states.
 func TestFailingWrites(t *testing.T) {
 	for _, ever := range []bool{false, true} {
-		for _, keep := range []bool{false, true} {
+		for name, o := range openings {
 			for _, errno := range []error{syscall.EIO, syscall.ENOSPC} {
-				t.Run(fmt.Sprintf("ever=%v/keep=%v/%v", ever, keep, errno), func(t *testing.T) {
-					failEach(t, ever, keep, errno)
+				t.Run(fmt.Sprintf("ever=%v/%s/%v", ever, name, errno), func(t *testing.T) {
+					failEach(t, ever, o, errno)
 				})
 			}
 		}
 	}
 }
 
-func failEach(t *testing.T, ever, keep bool, errno error) {
+func failEach(t *testing.T, ever bool, o Options, errno error) {
 	counts := map[string]int{}
 	for kind := range 3 { // First, incremental, full that excises.
 		for n := 1; ; n++ {
-			outcome, fired := failAt(t, kind, n, ever, keep, errno)
+			outcome, fired := failAt(t, kind, n, ever, o, errno)
 			if fired == "" {
 				counts[fmt.Sprintf("points of kind %d", kind)] = n - 1
 				break
@@ -112,10 +112,10 @@ func failEach(t *testing.T, ever, keep bool, errno error) {
 
 // failAt makes the n-th write of one commit fail, and says how that went and
 // what failed.
-func failAt(t *testing.T, kind, n int, ever, keep bool, errno error) (outcome, fired string) {
+func failAt(t *testing.T, kind, n int, ever bool, o Options, errno error) (outcome, fired string) {
 	mem := vfs.NewMem()
 	f := newFaulty(mem, errno, ever)
-	o := Options{FS: f, StoreID: storeID, KeepOpen: keep, Timeout: time.Second}
+	o.FS, o.StoreID, o.Timeout = f, storeID, time.Second
 	s := mustOpen(t, "db/checkpoint", o)
 	m := model{}
 	for i := range []int{0, 1, 3}[kind] {

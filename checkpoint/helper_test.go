@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -153,6 +154,9 @@ func mustWrite(t *testing.T, s *Store, m model, seed uint64, nfacts, chunk, nter
 	}
 	return m
 }
+
+// openings are how long Pebble may be open.
+var openings = map[string]Options{"closed": {}, "kept": {KeepOpen: true}, "lingering": {Linger: time.Hour}}
 
 // inMemory is options for a store in memory.
 func inMemory() Options { return Options{FS: vfs.NewMem(), StoreID: storeID} }

@@ -526,6 +526,18 @@ func existing(fsys vfs.FS, path string) (at string, missing []string) {
 	}
 }
 
+// makeTemp makes the directory of temporary files. Those above it are there for
+// good then; it itself may be lost in a crash, and what is in it with it.
+func (s *Store) makeTemp() error {
+	if err := makeDir(s.o.FS, s.o.FS.PathDir(s.tmp)); err != nil {
+		return err
+	}
+	if err := s.o.FS.MkdirAll(s.tmp, 0o755); err != nil {
+		return fmt.Errorf("make a directory: %w", err)
+	}
+	return nil
+}
+
 // makeDir makes a directory and those above it, and syncs what names them.
 func makeDir(fsys vfs.FS, path string) error {
 	at, missing := existing(fsys, path)

@@ -88,7 +88,7 @@ func (s *Store) Begin(ctx context.Context) (*Writer, error) {
 	if err := s.space(expected); err != nil {
 		return nil, w.giveUp(err)
 	}
-	if err := makeDir(s.o.FS, s.tmp); err != nil {
+	if err := s.makeTemp(); err != nil {
 		return nil, w.giveUp(err)
 	}
 	return w, nil
