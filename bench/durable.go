@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/triegs/triegs"
+	"github.com/triegs/triegs/bench/internal/turns"
 )
 
 // durableCases are the measurements of what is kept on disk. The cases of one
@@ -26,6 +27,7 @@ func durableCases(edges int) (cases []*Case) {
 	add("recovery", "open from the checkpoint", d.open)
 	add("checkpoints", "full", d.full)
 	add("checkpoints", "after 1 % was replaced", d.increment)
+	add("checkpoints", "soon after 1 % more", d.increments)
 	for _, mode := range []triegs.SyncMode{triegs.SyncEpoch, triegs.SyncNone} {
 		add("appends beside a full checkpoint", mode.String(), func(dir string) ([]Figure, error) {
 			return d.appends(filepath.Join(dir, mode.String()), mode)
@@ -227,6 +229,52 @@ func (d durable) full(dir string) (figures []Figure, err error) {
 
 // increment opens the store, lets all slides pass, and saves what they changed.
 func (d durable) increment(dir string) (figures []Figure, err error) {
+	return d.replaced(dir, 0, 1, func(db *triegs.DB, slide func() error) ([]Figure, error) {
+		if err := slide(); err != nil {
+			return nil, err
+		}
+		return takeCheckpoint(db)
+	})
+}
+
+// soon is how many increments follow each other in increments.
+const soon = 5
+
+// increments goes on where increment has ended: an increment that is not
+// measured, and then some more, each as soon as as many edges as before are
+// replaced. The figures are medians of theirs.
+func (d durable) increments(dir string) (figures []Figure, err error) {
+	return d.replaced(dir, 1, 1+soon, func(db *triegs.DB, slide func() error) ([]Figure, error) {
+		values := make(map[string][]float64)
+		for i := range 1 + soon {
+			if err := slide(); err != nil {
+				return nil, err
+			}
+			t := begin()
+			if err := db.Checkpoint(context.Background()); err != nil {
+				return nil, err
+			}
+			all := append(t.figures(), Figure{"written", float64(db.Metrics().Checkpoints.Bytes), "bytes"})
+			for _, f := range all {
+				if i > 0 {
+					values[f.Name] = append(values[f.Name], f.Value)
+				}
+			}
+			figures = all
+		}
+		for i, f := range figures {
+			figures[i].Value = turns.Median(values[f.Name])
+		}
+		return figures, nil
+	})
+}
+
+// replaced opens the store in which the first so many times all slides have
+// passed, and has save let them pass so many times more and save what they
+// changed, each time an increment.
+func (d durable) replaced(dir string, first, times int, save func(db *triegs.DB, slide func() error) ([]Figure, error)) (figures []Figure, err error) {
+	each := d.slides
+	d.slides *= first + times
 	s := d.stream()
 	db, err := triegs.Open(storePath(dir), manual(triegs.SyncNone))
 	if err != nil {
@@ -234,16 +282,22 @@ func (d durable) increment(dir string) (figures []Figure, err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	b := &byAPI{s: s, db: db}
-	for i := 0; i < d.slides; i += 1000 {
-		if err := b.slide(i, min(i+1000, d.slides)); err != nil {
-			return nil, err
+	at := first * each
+	figures, err = save(db, func() error {
+		from, to := at, at+each
+		at = to
+		for i := from; i < to; i += 1000 {
+			if err := b.slide(i, min(i+1000, to)); err != nil {
+				return err
+			}
 		}
-	}
-	if figures, err = takeCheckpoint(db); err != nil {
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	if c := db.Metrics().Checkpoints; c.Full != 0 || c.Taken != 1 {
+	if c := db.Metrics().Checkpoints; c.Full != 0 || c.Taken != uint64(times) {
 		return nil, fmt.Errorf("%d checkpoints, %d of them full", c.Taken, c.Full)
 	}
-	return figures, expected{Answers: s.Answers(d.slides)}.check(db)
+	return figures, expected{Answers: s.Answers(at)}.check(db)
 }
