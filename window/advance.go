@@ -29,11 +29,11 @@ func (s *Store) Advance(t int64) (expired, columns uint64) {
 // left to expire.
 func (s *Store) slide(r *relation, rel uint32) {
 	f := r.frames
-	for _, q := range [...]*queue{f.times, f.numbers} {
-		if q == nil {
+	for _, x := range [...]*index{f.times, f.numbers} {
+		if x == nil {
 			continue
 		}
-		s.ranges = f.moves(s.ranges[:0], q.byNumber, r.seq)
+		s.ranges = f.moves(s.ranges[:0], x.byNumber, r.seq)
 		from := int64(math.MinInt64)
 		switch keeps := f.horizon(s.reach(rel, f.at)); {
 		case f.byTime && !f.byNumber:
@@ -43,7 +43,7 @@ func (s *Store) slide(r *relation, rel uint32) {
 		}
 		for _, m := range merge(s.ranges) {
 			if m.hi >= from {
-				s.touchAll(r, rel, q, span{max(m.lo, from), m.hi})
+				s.touchAll(r, rel, x, span{max(m.lo, from), m.hi})
 			}
 		}
 	}
@@ -94,11 +94,11 @@ func merge(ranges []span) []span {
 	return ranges[:n+1]
 }
 
-// touchAll touches the facts of the contributions in a range of a queue.
-func (s *Store) touchAll(r *relation, rel uint32, q *queue, in span) {
+// touchAll touches the facts of the contributions in a range of an index.
+func (s *Store) touchAll(r *relation, rel uint32, x *index, in span) {
 	var some batch
 	for at, more := (entry{time: in.lo}), true; more; {
-		n := q.read(&s.copies.blocks[classes-1], at, in.hi, &some)
+		n := x.read(&s.copies.blocks[classes-1], at, in.hi, &some)
 		if n == 0 {
 			return
 		}
@@ -153,24 +153,44 @@ func (s *Store) expire(r *relation, rel uint32) (n uint64) {
 	return 0
 }
 
-// popBelow retracts the contributions at the front of a queue that are below a
+// popBelow retracts the contributions at the front of an index that are below a
 // bound.
-func (s *Store) popBelow(r *relation, rel uint32, q *queue, bound int64) (n uint64) {
+func (s *Store) popBelow(r *relation, rel uint32, x *index, bound int64) (n uint64) {
 	blocks := &s.copies.blocks[classes-1]
-	for q.n > 0 && q.front(blocks).time < bound {
-		s.drop(r, rel, q, q.front(blocks))
-		n++
+	var some batch
+	for x.n > 0 && x.front(blocks).time < bound {
+		k := x.read(blocks, entry{time: math.MinInt64}, bound-1, &some)
+		s.warm(r, some[:k])
+		for _, e := range some[:k] {
+			s.drop(r, rel, x, e)
+		}
+		x.cut(blocks, k)
+		n += uint64(k)
 	}
 	return n
 }
 
-// drop retracts the contribution of an entry of a queue.
-func (s *Store) drop(r *relation, rel uint32, q *queue, e entry) {
-	rec, time, seq := q.contribution(e)
+// warm has the records of entries fetched side by side.
+func (s *Store) warm(r *relation, some []entry) {
+	sum := uint64(0)
+	for _, e := range some {
+		sum += r.facts.at(uint32(e.value))[r.arity+2]
+	}
+	s.warmed = sum
+}
+
+// drop retracts the contribution of an entry of an index, which the caller takes
+// out of there.
+func (s *Store) drop(r *relation, rel uint32, x *index, e entry) {
+	rec, time, seq := x.contribution(e)
 	w := r.facts.at(rec)
 	tail := w[r.arity:]
 	s.retract(r, rel, rec, s.hash.sum(w[:r.arity]), tail, s.copies.exact(tail, entry{time, seq, 0}))
-	r.frames.remove(&s.copies, rec, time, seq)
+	for _, other := range [...]*index{r.frames.times, r.frames.numbers} {
+		if other != nil && other != x {
+			other.remove(&s.copies.blocks[classes-1], other.key(rec, time, seq))
+		}
+	}
 }
 
 // expireBoth retracts what lies below both bounds: where one of them has moved,
@@ -187,7 +207,9 @@ func (s *Store) expireBoth(r *relation, rel uint32, keeps horizon) (n uint64) {
 		// It may have been refreshed again, or retracted.
 		at, ok := s.named[name{uint64(rel), e.seq}]
 		if ok && !keeps.has(at.time, e.seq) {
-			s.drop(r, rel, f.times, entry{at.time, e.seq, uint64(at.rec)})
+			gone := f.times.key(at.rec, at.time, e.seq)
+			s.drop(r, rel, f.times, gone)
+			f.times.remove(&s.copies.blocks[classes-1], gone)
 			n++
 		}
 	}
@@ -201,18 +223,19 @@ func (s *Store) expireBoth(r *relation, rel uint32, keeps horizon) (n uint64) {
 	return n
 }
 
-// dropUnneeded retracts the contributions in a range of a queue that are not
+// dropUnneeded retracts the contributions in a range of an index that are not
 // needed.
-func (s *Store) dropUnneeded(r *relation, rel uint32, q *queue, in span) (n uint64) {
+func (s *Store) dropUnneeded(r *relation, rel uint32, x *index, in span) (n uint64) {
 	var some batch
 	for at, more := (entry{time: in.lo}), true; more; {
-		k := q.read(&s.copies.blocks[classes-1], at, in.hi, &some)
+		k := x.read(&s.copies.blocks[classes-1], at, in.hi, &some)
 		if k == 0 {
 			break
 		}
 		for _, e := range some[:k] {
-			if _, time, seq := q.contribution(e); !r.frames.need.has(time, seq) {
-				s.drop(r, rel, q, e)
+			if _, time, seq := x.contribution(e); !r.frames.need.has(time, seq) {
+				s.drop(r, rel, x, e)
+				x.remove(&s.copies.blocks[classes-1], e)
 				n++
 			}
 		}

@@ -70,7 +70,7 @@ func (c *Changes) Next() bool {
 		w := c.r.facts.at(t.rec)
 		old, n := t.old, c.copies.count(w[c.r.arity+2])
 		if c.view.part != all {
-			in := c.r.frames.in(c.copies, w[c.r.arity:], c.view.w)
+			in := c.r.frames.in(c.copies, w[c.r.arity:], t.rec, c.view.w)
 			old, n = c.view.of(old, c.r.frames.old(c.next, c.view.w)), c.view.of(n, in)
 		}
 		c.next++
@@ -143,7 +143,8 @@ func (f *Facts) Next() bool {
 			f.rec++
 			n := f.copies.count(w[arity+2])
 			if n != 0 && f.view.part != all {
-				n = f.view.of(n, f.r.frames.in(f.copies, w[arity:], f.view.w))
+				rec := uint32(f.page<<facts.shift | (f.rec - 1))
+				n = f.view.of(n, f.r.frames.in(f.copies, w[arity:], rec, f.view.w))
 			}
 			if n != 0 {
 				f.tuple, f.n = w[:arity:arity], n

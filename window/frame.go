@@ -37,7 +37,7 @@ type frames struct {
 	byTime, byNumber bool
 	// The order of the contributions by time and by number of append, each nil
 	// if nothing asks for it.
-	times, numbers *queue
+	times, numbers *index
 
 	olds []int64 // for each touched fact its multiplicity in each window at Begin
 
@@ -90,14 +90,14 @@ func (s *Store) SetWindows(rel uint32, at int64, windows []query.Window, keep in
 	var next *frames
 	if len(windows) > 0 || keep != Forever {
 		next = newFrames(at, r.seq, windows, keep)
-		next.order(s, r, old)
+		if old != nil && s.running {
+			next.inherit(old)
+		}
+		next.order(s, rel, old)
 	}
 	if !s.running {
 		s.frame(rel, next).release(&s.copies, next)
 		return
-	}
-	if old != nil && next != nil {
-		next.inherit(old)
 	}
 	if next != nil {
 		next.recount(&s.copies, r, old)
@@ -149,49 +149,51 @@ func newFrames(at int64, next uint64, windows []query.Window, keep int64) *frame
 	f.full = f.byTime && f.byNumber
 	f.fullWas = f.full
 	if ranges || f.byTime {
-		f.times = new(queue)
+		f.times = new(index)
 	}
 	if last || f.byNumber {
-		f.numbers = &queue{byNumber: true}
+		f.numbers = &index{byNumber: true}
 	}
 	return f
 }
 
-// order makes the queues of f, or takes over those of the frames before it.
-func (f *frames) order(s *Store, r *relation, old *frames) {
-	build := make([]*queue, 0, 2)
-	switch {
-	case f.times == nil:
-	case old != nil && old.times != nil:
-		f.times = old.times
-	default:
-		build = append(build, f.times)
+// order makes the indexes of f, or takes over those of the frames before it.
+func (f *frames) order(s *Store, rel uint32, old *frames) {
+	if old == nil {
+		old = new(frames)
 	}
-	switch {
-	case f.numbers == nil:
-	case old != nil && old.numbers != nil:
-		f.numbers = old.numbers
-	default:
-		build = append(build, f.numbers)
-	}
-	for _, q := range build {
-		q.fill(&s.copies.blocks[classes-1], r.entries(&s.copies, q))
+	for _, to := range [...]struct{ x, old **index }{{&f.times, &old.times}, {&f.numbers, &old.numbers}} {
+		if *to.x == nil {
+			continue
+		}
+		least := f.least((*to.x).byNumber, s, rel)
+		if (*to.old).serves(least) {
+			*to.x = *to.old
+		} else {
+			(*to.x).fill(&s.copies, s.rels[rel], least)
+		}
 	}
 }
 
-// entries lists the contributions of a relation as a queue holds them.
-func (r *relation) entries(c *copies, q *queue) (list []entry) {
-	list = make([]entry, 0, r.facts.live)
-	for rec, w := range r.facts.all() {
-		if w[r.arity+2]&formMask == 0 {
-			continue
-		}
-		c.each(w[r.arity:], func(e entry) bool {
-			list = append(list, q.key(rec, e.time, e.seq))
-			return true
-		})
+// least is a bound of what an index has to hold: below are contributions that
+// never expire and that no window will ever look at again.
+func (f *frames) least(byNumber bool, s *Store, rel uint32) int64 {
+	if f.byTime || f.byNumber {
+		return math.MinInt64
 	}
-	return list
+	at, next := s.reach(rel, f.at)
+	least := int64(math.MaxInt64)
+	for i := range f.list {
+		w := &f.list[i]
+		switch {
+		case w.win.IsZero() || w.win.Last > 0 != byNumber:
+		case w.win.Range == math.MaxInt64:
+			least = min(least, w.now.hi)
+		default:
+			least = min(least, w.now.lo, spanAt(w.win, at, next).lo)
+		}
+	}
+	return least
 }
 
 // inherit goes on with the windows that were there before.
@@ -217,7 +219,7 @@ func (f *frames) recount(c *copies, r *relation, old *frames) {
 			if j >= 0 {
 				n = old.olds[i*len(old.list)+j]
 			} else {
-				n = f.count(c, tail, k, f.list[k].was)
+				n = f.count(c, tail, t.rec, k, f.list[k].was)
 			}
 			f.olds = append(f.olds, n)
 		}
@@ -227,33 +229,38 @@ func (f *frames) recount(c *copies, r *relation, old *frames) {
 // has reports whether a number is in a span.
 func (s span) has(n int64) bool { return s.lo <= n && n <= s.hi }
 
-// count is the number of contributions to a fact in a span of window w.
-func (f *frames) count(c *copies, tail []uint64, w int, in span) int64 {
-	newest := f.list[w].win.Last > 0
+// count is the number of contributions to the fact in a record that are in a
+// span of window w.
+func (f *frames) count(c *copies, tail []uint64, rec uint32, w int, in span) int64 {
+	last := f.list[w].win.Last
 	switch form := tail[2] & formMask; {
 	case form == 0:
 		return 0
 	case form == formOne:
 		n := int64(tail[0])
-		if newest {
+		if last > 0 {
 			n = int64(tail[1] >> 1)
 		}
 		if in.has(n) {
 			return 1
 		}
 		return 0
-	case !newest:
+	case last == 0:
 		return c.within(tail, in.lo, in.hi)
 	}
-	if f.numbers.n == 0 || f.numbers.front(&c.blocks[classes-1]).time >= in.lo {
-		return c.count(tail[2])
+	n, x, blocks := c.count(tail[2]), f.numbers, &c.blocks[classes-1]
+	switch {
+	case x.left == 0 && x.front(blocks).time >= in.lo:
+		return n
+	case n > last:
+		return x.ofFact(blocks, rec, in.lo)
 	}
 	return c.newer(tail, uint64(in.lo))
 }
 
-// in is the multiplicity of a fact in window w now.
-func (f *frames) in(c *copies, tail []uint64, w int) int64 {
-	return f.count(c, tail, w, f.list[w].now)
+// in is the multiplicity of the fact in a record in window w now.
+func (f *frames) in(c *copies, tail []uint64, rec uint32, w int) int64 {
+	return f.count(c, tail, rec, w, f.list[w].now)
 }
 
 // old is the multiplicity that the touched fact number i had in window w at
@@ -262,7 +269,7 @@ func (f *frames) old(i, w int) int64 { return f.olds[i*len(f.list)+w] }
 
 // touch notes the multiplicities of a fact in all windows before its first
 // change in the epoch.
-func (f *frames) touch(c *copies, tail []uint64) {
+func (f *frames) touch(c *copies, tail []uint64, rec uint32) {
 	if tail[2]&formMask == 0 {
 		for range f.list {
 			f.olds = append(f.olds, 0)
@@ -270,11 +277,11 @@ func (f *frames) touch(c *copies, tail []uint64) {
 		return
 	}
 	for w := range f.list {
-		f.olds = append(f.olds, f.count(c, tail, w, f.list[w].was))
+		f.olds = append(f.olds, f.count(c, tail, rec, w, f.list[w].was))
 	}
 }
 
-// add enters a contribution into the queues.
+// add enters a contribution into the indexes.
 func (f *frames) add(c *copies, rec uint32, time int64, seq uint64) {
 	if f.times != nil {
 		f.times.add(&c.blocks[classes-1], f.times.key(rec, time, seq))
@@ -284,7 +291,7 @@ func (f *frames) add(c *copies, rec uint32, time int64, seq uint64) {
 	}
 }
 
-// remove takes a contribution out of the queues.
+// remove takes a contribution out of the indexes.
 func (f *frames) remove(c *copies, rec uint32, time int64, seq uint64) {
 	if f.times != nil {
 		f.times.remove(&c.blocks[classes-1], f.times.key(rec, time, seq))
@@ -308,7 +315,12 @@ func (h horizon) has(time int64, seq uint64) bool {
 }
 
 // commit and rollback end the epoch.
-func (f *frames) commit() {
+func (f *frames) commit(s *Store, rel uint32) {
+	for _, x := range [...]*index{f.times, f.numbers} {
+		if x != nil {
+			x.trim(&s.copies.blocks[classes-1], f.least(x.byNumber, s, rel))
+		}
+	}
 	for i := range f.list {
 		f.list[i].was = f.list[i].now
 	}
@@ -339,17 +351,17 @@ func (f *frames) forget() {
 	}
 }
 
-// most is the number of olds that is little beside the queues.
+// most is the number of olds that is little beside the indexes.
 func (f *frames) most() (n int64) {
-	for _, q := range []*queue{f.times, f.numbers} {
-		if q != nil {
-			n += q.n / 4
+	for _, x := range [...]*index{f.times, f.numbers} {
+		if x != nil {
+			n += x.n / 4
 		}
 	}
 	return n
 }
 
-// release gives back the queues that other frames do not use, nil among them.
+// release gives back the indexes that other frames do not use, nil among them.
 func (f *frames) release(c *copies, other *frames) {
 	if f == nil {
 		return

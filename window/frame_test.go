@@ -373,27 +373,45 @@ func (s *Store) verifyFrames(rel uint32) (blocks int, err error) {
 			return 0, fmt.Errorf("window %v: %v, it was %v", w.win, w.now, w.was)
 		}
 	}
-	for _, q := range []*queue{f.times, f.numbers} {
-		if q == nil {
+	for _, x := range []*index{f.times, f.numbers} {
+		if x == nil {
 			continue
 		}
-		want := r.entries(&s.copies, q)
-		slices.SortFunc(want, entry.compare)
+		list := r.listed(&s.copies, x)
+		want := slices.DeleteFunc(slices.Clone(list), func(e entry) bool { return e.time < x.least })
+		if left := int64(len(list) - len(want)); left != x.left || left > 0 && (f.byTime || f.byNumber) {
+			return 0, fmt.Errorf("%d left out, want %d", x.left, left)
+		}
 		var got []entry
-		for k := q.head; k < len(q.dir); k++ {
-			if q.dir[k].n == 0 || q.dir[k].off+q.dir[k].n > blockMax {
-				return 0, fmt.Errorf("chunk %+v", q.dir[k])
+		for k := x.head; k < len(x.dir); k++ {
+			if x.dir[k].n == 0 || x.dir[k].off+x.dir[k].n > blockMax {
+				return 0, fmt.Errorf("chunk %+v", x.dir[k])
 			}
-			for i := range int(q.dir[k].n) {
-				got = append(got, read(q.words(&s.copies.blocks[classes-1], k), i))
+			for i := range int(x.dir[k].n) {
+				got = append(got, read(x.words(&s.copies.blocks[classes-1], k), i))
 			}
 			blocks++
 		}
-		if !slices.Equal(got, want) || q.n != int64(len(want)) {
-			return 0, fmt.Errorf("queue of %d:\n got %v\nwant %v", q.n, got, want)
+		if !slices.Equal(got, want) || x.n != int64(len(want)) {
+			return 0, fmt.Errorf("index of %d:\n got %v\nwant %v", x.n, got, want)
 		}
 	}
 	return blocks, nil
+}
+
+// listed is the entries that an index could have, in order.
+func (r *relation) listed(c *copies, x *index) (list []entry) {
+	for rec, w := range r.facts.all() {
+		if w[r.arity+2] == 0 {
+			continue
+		}
+		c.each(w[r.arity:], func(e entry) bool {
+			list = append(list, x.key(rec, e.time, e.seq))
+			return true
+		})
+	}
+	slices.SortFunc(list, entry.compare)
+	return list
 }
 
 // newWindowRig makes a rig whose relations have windows, at a logical time.

@@ -6,38 +6,10 @@ import (
 	"slices"
 )
 
-// queue orders the contributions of a relation by one number each, their event
-// time or their place among the appends: a list as that of a fact with many
-// copies, with the same blocks. What an entry holds beside the number:
-//
-//	by time    the sequence word; the record
-//	by number  the event time; the record, and from bit 32 on whether it has an ID
-//
-// Appending in order and taking from the front are O(1), all else is a binary
-// search and a move inside of a block.
-type queue struct {
-	list
-	byNumber bool
-}
-
-// hasID is set in the value of an entry of a queue by number.
-const hasID = 1 << 32
-
-// key is the entry of a contribution.
-func (q *queue) key(rec uint32, time int64, seq uint64) entry {
-	if q.byNumber {
-		return entry{int64(seq >> 1), uint64(time), uint64(rec) | seq&1*hasID}
-	}
-	return entry{time, seq, uint64(rec)}
-}
-
-// contribution takes an entry apart.
-func (q *queue) contribution(e entry) (rec uint32, time int64, seq uint64) {
-	if q.byNumber {
-		return uint32(e.value), int64(e.seq), uint64(e.time)<<1 | e.value>>32
-	}
-	return uint32(e.value), e.time, e.seq
-}
+// queue is a list of entries as that of a fact with many copies, in the same
+// blocks, that may be empty. Appending in order and taking from the front are
+// O(1), all else is a binary search and a move inside of a block.
+type queue struct{ list }
 
 func (q *queue) add(blocks *slab, e entry) {
 	if q.n > 0 {
@@ -75,6 +47,26 @@ func (l *list) words(blocks *slab, k int) []uint64 {
 
 // front returns the first entry of a queue that is not empty.
 func (q *queue) front(blocks *slab) entry { return read(q.words(blocks, q.head), 0) }
+
+// below counts the entries of the first chunk with a number below a bound.
+func (q *queue) below(blocks *slab, bound int64) (n int) {
+	words := q.words(blocks, q.head)
+	for n < int(q.dir[q.head].n) && int64(words[copyWords*n]) < bound {
+		n++
+	}
+	return n
+}
+
+// cut takes n entries of the first chunk.
+func (q *queue) cut(blocks *slab, n int) {
+	c := &q.dir[q.head]
+	q.n -= int64(n)
+	c.off += uint16(n)
+	if c.n -= uint16(n); c.n == 0 {
+		blocks.release(c.block)
+		q.drop(q.head)
+	}
+}
 
 // batch is room for what one chunk of a queue holds: whoever changes the queue
 // while walking it reads a chunk at a time.
@@ -155,12 +147,3 @@ func (q *queue) release(blocks *slab) {
 	}
 	q.list = list{}
 }
-
-func (q *queue) bytes() int64 {
-	if q == nil {
-		return 0
-	}
-	return queueBytes + int64(cap(q.dir))*8
-}
-
-const queueBytes = 48

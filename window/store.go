@@ -34,6 +34,7 @@ type Store struct {
 	undo    undoLog
 	framed  []uint32 // relations with frames, ascending
 	ranges  []span   // what Advance visits
+	warmed  uint64   // nothing but a reason to load
 	reorder reorder  // events that wait for logical time
 
 	// IDs of live contributions; both maps are nil until the first ID.
@@ -261,7 +262,7 @@ func (s *Store) touch(r *relation, rel, rec, hash uint32, tail []uint64, old int
 	}
 	r.touched = append(r.touched, touch{old, rec, hash})
 	if r.frames != nil {
-		r.frames.touch(&s.copies, tail)
+		r.frames.touch(&s.copies, tail, rec)
 	}
 }
 
@@ -290,7 +291,7 @@ func (s *Store) Commit() {
 		old.frames.release(&s.copies, s.rels[old.rel].frames)
 	}
 	for _, rel := range s.framed {
-		s.rels[rel].frames.commit()
+		s.rels[rel].frames.commit(s, rel)
 	}
 	s.finish()
 }
@@ -418,7 +419,7 @@ func (s *Store) CountIn(rel uint32, w int, tuple []uint64) int64 {
 	if !ok {
 		return 0
 	}
-	return r.frames.in(&s.copies, r.facts.at(rec)[r.arity:], w)
+	return r.frames.in(&s.copies, r.facts.at(rec)[r.arity:], rec, w)
 }
 
 // Len returns the number of facts of a relation, each counted once.
