@@ -21,7 +21,9 @@ func (c *Case) Measure(dir string) ([]Figure, error) {
 }
 
 // Subjects lists what there are cases of.
-func Subjects() []string { return []string{"structures", "answers", "delay", "log", "durable"} }
+func Subjects() []string {
+	return []string{"structures", "answers", "delay", "log", "durable", "windows"}
+}
 
 // Cases lists the cases of a subject at the given size: 1 is full, less is for
 // a first look.
@@ -38,6 +40,8 @@ func Cases(subject string, size float64) ([]*Case, error) {
 		return logCases(scaled(400_000)), nil
 	case "durable":
 		return durableCases(scaled(5_000_000)), nil
+	case "windows":
+		return windowCases(scaled(1_000_000)), nil
 	}
 	return nil, fmt.Errorf("no subject %q; there are %v", subject, Subjects())
 }
