@@ -1,15 +1,30 @@
 package window
 
-import "math/bits"
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
 
 // tangle is what the search for the events that have to be done again has met:
-// facts, and IDs by a mark at the name.
+// facts, and IDs by a mark at the name. Most events of the history have to do
+// with none of them, which filters tell without a look at the map or the names.
 type tangle struct {
-	facts  map[uint64]struct{} // by hash
-	round  uint64              // number of the search
-	grown  bool
-	picked []entry
+	facts   map[uint64]struct{} // by hash
+	round   uint64              // number of the search
+	counted []bool              // by relation
+	grown   bool
+	picked  []entry
+
+	factFilter, nameFilter filter
 }
+
+// filter tells most numbers that are not in a set.
+type filter [64]uint64
+
+func (f *filter) add(x uint64) { f[x>>6&63] |= 1 << (x & 63) }
+
+func (f *filter) has(x uint64) bool { return f[x>>6&63]>>(x&63)&1 != 0 }
 
 // fact is a hash of a fact, in 64 bits.
 func (h *hasher) fact(rel uint32, tuple []uint64) uint64 {
@@ -25,7 +40,7 @@ func (h *hasher) fact(rel uint32, tuple []uint64) uint64 {
 // tangleKey is what events have in common that a fact ties together: the fact,
 // or the whole relation where numbers of appends matter.
 func (s *Store) tangleKey(rel uint32, tuple []uint64) uint64 {
-	if s.counted(rel) {
+	if s.reorder.tangle.counted[rel] {
 		tuple = nil
 	}
 	return s.hash.fact(rel, tuple)
@@ -87,11 +102,7 @@ func (s *Store) standsAlone(ref uint64) bool {
 func (s *Store) entangle(late []entry, first entry) {
 	q := &s.reorder
 	t := &q.tangle
-	if t.facts == nil {
-		t.facts = map[uint64]struct{}{}
-	}
-	clear(t.facts)
-	t.round++
+	t.start(s)
 	for _, e := range late {
 		if !s.standsAlone(e.value) {
 			s.meet(q.events.at(e.value))
@@ -101,67 +112,89 @@ func (s *Store) entangle(late []entry, first entry) {
 		t.grown = false
 		for e := range q.history.all(&q.blocks, first) {
 			ev := q.events.at(e.value)
-			if ev[evHead]&evPicked == 0 && s.touches(ev) {
+			if s.touches(ev) && ev[evHead]&evPicked == 0 {
 				ev[evHead] |= evPicked
+				t.picked = append(t.picked, e)
 				s.meet(ev)
 			}
 		}
 	}
-	t.picked = t.picked[:0]
-	for e := range q.history.all(&q.blocks, first) {
-		if ev := q.events.at(e.value); ev[evHead]&evPicked != 0 {
-			ev[evHead] &^= evPicked
-			t.picked = append(t.picked, e)
-		}
+	for _, e := range t.picked {
+		q.events.at(e.value)[evHead] &^= evPicked
+	}
+	slices.SortFunc(t.picked, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq))
+	})
+}
+
+// start begins a search.
+func (t *tangle) start(s *Store) {
+	if t.facts == nil {
+		t.facts = map[uint64]struct{}{}
+	}
+	clear(t.facts)
+	t.factFilter, t.nameFilter = filter{}, filter{}
+	t.round++
+	t.picked, t.counted = t.picked[:0], t.counted[:0]
+	for rel := range s.rels {
+		t.counted = append(t.counted, s.counted(uint32(rel)))
 	}
 }
 
 // touches reports whether an event has to do with what the search has met.
 func (s *Store) touches(ev event) bool {
-	q := &s.reorder
-	met := func(ev event) bool {
-		if id := ev[evID]; id != 0 && q.names.list[id-1].mark == q.tangle.round {
-			return true
-		}
-		if ev.bare() {
-			return false
-		}
-		_, ok := q.tangle.facts[s.tangleKey(ev.rel(), ev.tuple())]
-		return ok
+	if s.met(ev) || ev[evOld] != 0 && s.met(s.reorder.events.at(ev[evOld]-1)) {
+		return true
 	}
-	return met(ev) || ev[evOld] != 0 && met(q.events.at(ev[evOld]-1)) || s.yields(ev)
+	out := ev.outcome()
+	return ev[evID] != 0 && (out == outConflict || out == outMissing) && s.yields(ev)
 }
 
-// yields reports whether an event of the history did nothing because its ID is
-// that of a contribution to another fact, which the search has met: that may be
-// taken away now, and nothing else ties the event to it.
-func (s *Store) yields(ev event) bool {
+// met reports whether the search has met the fact or the ID of an event.
+func (s *Store) met(ev event) bool {
 	q := &s.reorder
-	if out := ev.outcome(); ev[evID] == 0 || out != outConflict && out != outMissing {
+	t := &q.tangle
+	if id := ev[evID]; id != 0 && t.nameFilter.has(id) && q.names.list[id-1].mark == t.round {
+		return true
+	}
+	return !ev.bare() && t.has(s.tangleKey(ev.rel(), ev.tuple()))
+}
+
+func (t *tangle) has(key uint64) bool {
+	if !t.factFilter.has(key) {
 		return false
 	}
-	known, live := s.ids[q.names.of(ev[evID])]
+	_, ok := t.facts[key]
+	return ok
+}
+
+// yields reports whether the ID of an event is that of a contribution to another
+// fact, which the search has met. For an event that did nothing because of that
+// nothing else tells that it may do something now.
+func (s *Store) yields(ev event) bool {
+	known, live := s.ids[s.reorder.names.of(ev[evID])]
 	if !live {
 		return false
 	}
 	r := s.rels[known.rel]
-	_, ok := q.tangle.facts[s.tangleKey(uint32(known.rel), r.facts.at(s.named[known].rec)[:r.arity])]
-	return ok
+	return s.reorder.tangle.has(s.tangleKey(uint32(known.rel), r.facts.at(s.named[known].rec)[:r.arity]))
 }
 
 // meet adds the fact and the ID of an event, and of the contribution that it
 // took away, to what the search has met.
 func (s *Store) meet(ev event) {
 	q := &s.reorder
+	t := &q.tangle
 	if !ev.bare() {
-		s.meetFact(ev.rel(), ev.tuple())
+		t.meet(s.tangleKey(ev.rel(), ev.tuple()))
 	}
-	if id := ev[evID]; id != 0 && q.names.list[id-1].mark != q.tangle.round {
-		q.names.list[id-1].mark = q.tangle.round
-		q.tangle.grown = true
+	if id := ev[evID]; id != 0 && q.names.list[id-1].mark != t.round {
+		q.names.list[id-1].mark = t.round
+		t.nameFilter.add(id)
+		t.grown = true
 		if known, live := s.ids[q.names.of(id)]; live {
 			r := s.rels[known.rel]
-			s.meetFact(uint32(known.rel), r.facts.at(s.named[known].rec)[:r.arity])
+			t.meet(s.tangleKey(uint32(known.rel), r.facts.at(s.named[known].rec)[:r.arity]))
 		}
 	}
 	if old := ev[evOld]; old != 0 {
@@ -169,11 +202,10 @@ func (s *Store) meet(ev event) {
 	}
 }
 
-func (s *Store) meetFact(rel uint32, tuple []uint64) {
-	t := &s.reorder.tangle
-	key := s.tangleKey(rel, tuple)
+func (t *tangle) meet(key uint64) {
 	if _, ok := t.facts[key]; !ok {
 		t.facts[key] = struct{}{}
+		t.factFilter.add(key)
 		t.grown = true
 	}
 }
