@@ -1,0 +1,366 @@
+package fuzz
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/triegs/triegs"
+	"github.com/triegs/triegs/internal/oracle"
+	"github.com/triegs/triegs/internal/randq"
+)
+
+// winDrawer draws a case with a model beside it, so that most of what it draws
+// means something in the state in which it comes.
+type winDrawer struct {
+	r         *rand.Rand
+	c         *winCase
+	m         *winModel
+	domain    []string
+	relations []string
+	arity     map[string]int
+	fits      map[string][]oracle.Atom
+	ids       int
+	now       int64
+	used      []oracle.Event // that had an ID
+	unit      int64          // of steps of time
+	limit     int64          // the latest time to draw
+}
+
+// oneOf draws an element.
+func oneOf[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
+
+// percent is true in so many of a hundred draws.
+func percent(r *rand.Rand, n int) bool { return r.IntN(100) < n }
+
+// winReach is more than any window that drawWindow draws looks back, in units.
+const winReach = 160
+
+// winLastMost is more than any number of appends that it draws.
+const winLastMost = 12
+
+// drawWin draws a case from a seed.
+func drawWin(seed uint64, eventTime bool, steps int) *winCase {
+	r := rand.New(rand.NewPCG(seed, 0x3171))
+	d := &winDrawer{r: r, c: &winCase{eventTime: eventTime}, arity: map[string]int{}, fits: map[string][]oracle.Atom{}}
+	d.m = newWinModel(d.c)
+	// Times anywhere in int64, with room for the whole case.
+	room := int64(steps) * 400
+	d.unit = oneOf(r, int64(1), 1, 1, 7, 1_000_000_000)
+	d.now = oneOf(r, int64(0), 0, -50, 1_700_000_000_000_000_000, math.MinInt64, math.MaxInt64-room*d.unit-1)
+	d.limit = math.MaxInt64 - 100*d.unit
+	if eventTime {
+		d.c.lateness = int64(oneOf(r, 0, 0, 5, 20, 60)) * d.unit
+		d.c.policy = oneOf(r, triegs.LateAccept, triegs.LateDrop, triegs.LateDrop, triegs.LateRefuse)
+		d.c.sources = 1 + r.IntN(3)
+	}
+	d.queries(seed)
+	for i := range d.c.queries {
+		if i < d.c.anchors || percent(r, 60) {
+			d.act(winAct{do: actRegister, query: i})
+		}
+	}
+	for i := range steps {
+		d.step(i)
+	}
+	return d.c
+}
+
+// act adds a step, and makes it in the model.
+func (d *winDrawer) act(a winAct) {
+	d.c.acts = append(d.c.acts, a)
+	_ = d.m.apply(&d.c.acts[len(d.c.acts)-1]) // a refusal is part of the case
+}
+
+// drawWindow draws a window; none of them looks back winReach units.
+func (d *winDrawer) drawWindow() (w oracle.Window) {
+	switch n := d.r.IntN(100); {
+	case n < 15:
+		return w
+	case n < 35:
+		return oracle.Window{Last: oneOf(d.r, int64(1), 2, 3, 5, 9)}
+	case n < 40:
+		return oracle.Window{Range: math.MaxInt64} // nothing leaves
+	}
+	w.Range = oneOf(d.r, int64(1), 3, 5, 10, 17, 17, 30, 30, 60, 100) * d.unit
+	if percent(d.r, 15) {
+		w.Range = max(1, w.Range-1) // ends between the units
+	}
+	if percent(d.r, 35) {
+		w.Slide = oneOf(d.r, int64(1), 3, 5, 10, 25) * d.unit
+	}
+	return w
+}
+
+// queries draws the queries and what the stream is made of.
+func (d *winDrawer) queries(seed uint64) {
+	drawn := randq.New(seed, randq.Size{Queries: queriesEach, AtomsMax: 4, Epochs: 1})
+	seen := map[string]bool{}
+	for _, e := range drawn.Epochs[0].Events {
+		for _, t := range e.Tuple {
+			if !seen[t] {
+				d.domain, seen[t] = append(d.domain, t), true
+			}
+		}
+	}
+	if len(d.domain) == 0 {
+		d.domain = []string{`"a"`}
+	}
+	d.domain = d.domain[:min(len(d.domain), 2+d.r.IntN(3))]
+	for i := range drawn.Queries {
+		d.query(winQuery{Query: drawn.Queries[i]})
+	}
+	if d.c.eventTime {
+		d.anchor()
+	}
+}
+
+// query gives a query its windows.
+func (d *winDrawer) query(q winQuery) {
+	q.Window = d.drawWindow()
+	own := percent(d.r, 50) && !q.SPARQL
+	q.Atoms = slices.Clone(q.Atoms)
+	for i := range q.Atoms {
+		a := &q.Atoms[i]
+		a.Window = q.Window
+		if own && percent(d.r, 50) {
+			a.Window = d.drawWindow()
+		}
+		if d.arity[a.Relation] == 0 {
+			d.relations = append(d.relations, a.Relation)
+		}
+		d.arity[a.Relation] = len(a.Args)
+		d.fits[a.Relation] = append(d.fits[a.Relation], *a)
+	}
+	bare := slices.ContainsFunc(q.Atoms, func(a oracle.Atom) bool { return a.Window == oracle.Window{} })
+	q.option = q.Window.Range > 0 && !bare && percent(d.r, 30)
+	d.c.queries = append(d.c.queries, q)
+}
+
+// anchor puts queries over each relation before the others, which keep at least
+// as much as any of them: in event-time mode what a late event meets must not
+// depend on when the others came.
+func (d *winDrawer) anchor() {
+	var list []winQuery
+	for _, rel := range d.relations {
+		windows := []oracle.Window{{Range: winReach * d.unit}, {Last: winLastMost}}
+		if d.whole(rel) || percent(d.r, 20) {
+			windows = []oracle.Window{{}}
+		}
+		for i, w := range windows {
+			q := winQuery{Query: randq.Query{Name: fmt.Sprintf("keep%d%s", i, rel), Window: w}}
+			a := oracle.Atom{Relation: rel, Window: w}
+			for i := range d.arity[rel] {
+				v := fmt.Sprintf("x%d", i)
+				a.Args, q.Head = append(a.Args, oracle.Arg{Var: v}), append(q.Head, v)
+			}
+			q.Atoms = []oracle.Atom{a}
+			list = append(list, q)
+		}
+	}
+	d.c.anchors = len(list)
+	d.c.queries = append(list, d.c.queries...)
+}
+
+// whole tells whether some query sees all of a relation for ever.
+func (d *winDrawer) whole(rel string) bool {
+	return slices.ContainsFunc(d.fits[rel], func(a oracle.Atom) bool {
+		return a.Window == oracle.Window{} || a.Window.Range == math.MaxInt64
+	})
+}
+
+// step draws one step.
+func (d *winDrawer) step(i int) {
+	switch n := d.r.IntN(100); {
+	case n < 70 || i == 0:
+		d.appendStep(i)
+	case n < 78:
+		d.pass()
+		d.act(winAct{do: actAdvance, at: d.now})
+	case n < 88:
+		d.queryStep()
+	case n < 90 && !d.c.eventTime:
+		rel := oneOf(d.r, d.relations...)
+		d.act(winAct{do: actRetain, rel: rel, span: oneOf(d.r, int64(0), 5, 20, 50, 100) * d.unit})
+	default:
+		d.act(winAct{do: oneOf(d.r, actCheckpoint, actBeside, actReopen, actReopen, actRestore, actVerify, actVerify)})
+	}
+}
+
+// queryStep registers a query that is not there, or drops one.
+func (d *winDrawer) queryStep() {
+	if len(d.c.queries) == d.c.anchors {
+		return
+	}
+	i := d.c.anchors + d.r.IntN(len(d.c.queries)-d.c.anchors)
+	switch {
+	case !d.m.on[i]:
+		d.act(winAct{do: actRegister, query: i})
+	case percent(d.r, 40): // rather more of them than less
+		d.act(winAct{do: actDrop, query: i})
+	}
+}
+
+// pass lets some time go by.
+func (d *winDrawer) pass() {
+	step := int64(0)
+	switch n := d.r.IntN(100); {
+	case n < 30:
+	case n < 86:
+		step = d.r.Int64N(4) * d.unit
+	case n < 98:
+		step = d.r.Int64N(30) * d.unit
+	default:
+		step = 300 * d.unit // everything is gone
+	}
+	if percent(d.r, 5) {
+		step++ // between the units
+	}
+	d.now = min(d.now+step, d.limit)
+}
+
+// plus adds to a time within int64.
+func plus(t, d int64) int64 {
+	switch {
+	case d > 0 && t > math.MaxInt64-d:
+		return math.MaxInt64
+	case d < 0 && t < math.MinInt64-d:
+		return math.MinInt64
+	}
+	return t + d
+}
+
+// appendStep draws a batch.
+func (d *winDrawer) appendStep(i int) {
+	d.pass()
+	n := 1 + d.r.IntN(2*len(d.relations)+2)
+	if i == 0 {
+		n = 6 * len(d.relations)
+	}
+	a := winAct{do: actAppend, at: d.now, ignore: percent(d.r, 60)}
+	if d.c.eventTime {
+		a.source = d.r.IntN(d.c.sources)
+		a.silent = percent(d.r, 30)
+		if percent(d.r, 15) {
+			a.again = 1 + d.r.IntN(4)
+		}
+		if percent(d.r, 30) { // a source that is behind
+			a.at = plus(d.now, -d.r.Int64N(30)*d.unit)
+		}
+	}
+	state := d.m.store.Clone()
+	for range n {
+		e := d.event(state)
+		if _, err := state.Apply([]oracle.Event{e}, false); err != nil && !a.ignore && !d.c.eventTime && percent(d.r, 70) {
+			continue // most batches are not refused
+		}
+		a.events = append(a.events, e)
+	}
+	d.act(a)
+}
+
+// when draws an event time around now.
+func (d *winDrawer) when() int64 {
+	var off int64
+	switch n := d.r.IntN(100); {
+	case n < 25:
+	case n < 75:
+		off = d.r.Int64N(12) - 8
+	case n < 85:
+		off = -d.r.Int64N(120)
+	case n < 95:
+		off = d.r.Int64N(40)
+	default:
+		off = oneOf(d.r, int64(-400), -10, -5, -30, 5, 10)
+	}
+	return plus(d.now, off*d.unit)
+}
+
+// winMost bounds the live contributions to a relation, for the oracle's sake.
+const winMost = 18
+
+// event draws an event against a state.
+func (d *winDrawer) event(state *oracle.Store) oracle.Event {
+	e := oracle.Event{Relation: oneOf(d.r, d.relations...), Time: d.when()}
+	live := state.Live()
+	inserts := 80
+	count := 0
+	for _, l := range live {
+		if l.Relation == e.Relation {
+			count++
+		}
+	}
+	if count >= winMost {
+		inserts = 15
+	}
+	e.Tuple = d.tuple(e.Relation)
+	switch {
+	case len(live) > 0 && !percent(d.r, inserts):
+		return d.retraction(oneOf(d.r, live...), e.Time)
+	case len(d.used) > 0 && percent(d.r, 8): // an ID that may be live or gone
+		e.ID = oneOf(d.r, d.used...).ID
+	case len(d.used) > 0 && percent(d.r, 8): // a refresh, if it lives
+		old := oneOf(d.r, d.used...)
+		e.Relation, e.Tuple, e.ID = old.Relation, old.Tuple, old.ID
+	case len(live) > 0 && percent(d.r, 30): // a copy
+		old := oneOf(d.r, live...)
+		e.Relation, e.Tuple = old.Relation, old.Tuple
+	}
+	if e.ID == "" && percent(d.r, 35) {
+		d.ids++
+		e.ID = fmt.Sprintf("e%d", d.ids)
+	}
+	if e.ID != "" {
+		d.used = append(d.used, e)
+	}
+	if percent(d.r, 25) {
+		e.Value = triegs.Int(int64(1 + d.r.IntN(3))).String()
+	}
+	return e
+}
+
+// retraction retracts like the given contribution, by its ID, its fact or its
+// fact and value, or now and then what may not be there.
+func (d *winDrawer) retraction(of oracle.Event, at int64) oracle.Event {
+	e := oracle.Event{Delete: true, Relation: of.Relation, Tuple: of.Tuple, Time: at}
+	switch {
+	case percent(d.r, 10):
+		e.Tuple = d.tuple(of.Relation)
+	case of.ID != "" && percent(d.r, 50), len(d.used) > 0 && percent(d.r, 10):
+		if of.ID == "" {
+			of = oneOf(d.r, d.used...)
+			e.Relation, e.Tuple = of.Relation, of.Tuple
+		}
+		e.ID = of.ID
+		if percent(d.r, 50) {
+			e.Relation, e.Tuple = "", nil
+		}
+	case of.Value != "" && percent(d.r, 50):
+		e.Value = of.Value
+	}
+	return e
+}
+
+// tuple draws a tuple, often one that fits an atom.
+func (d *winDrawer) tuple(rel string) []string {
+	value := func() string { return d.domain[min(d.r.IntN(len(d.domain)), d.r.IntN(len(d.domain)))] }
+	out := make([]string, d.arity[rel])
+	for i := range out {
+		out[i] = value()
+	}
+	if percent(d.r, 50) {
+		bound := map[string]string{}
+		for i, arg := range oneOf(d.r, d.fits[rel]...).Args {
+			switch {
+			case arg.Var == "":
+				out[i] = arg.Const
+			case bound[arg.Var] != "":
+				out[i] = bound[arg.Var]
+			default:
+				bound[arg.Var] = out[i]
+			}
+		}
+	}
+	return out
+}

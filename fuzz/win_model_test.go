@@ -1,0 +1,314 @@
+package fuzz
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/triegs/triegs"
+	"github.com/triegs/triegs/internal/oracle"
+	"github.com/triegs/triegs/internal/randq"
+)
+
+// winQuery is a query with windows.
+type winQuery struct {
+	randq.Query
+	option bool // the window of the query is given beside its text
+}
+
+// text gives the query in the syntax of the product.
+func (q *winQuery) text() string {
+	if !q.option {
+		return q.Text()
+	}
+	c := q.Query
+	c.Window, c.Atoms = oracle.Window{}, slices.Clone(c.Atoms)
+	for i := range c.Atoms {
+		if c.Atoms[i].Window == q.Window {
+			c.Atoms[i].Window = oracle.Window{}
+		}
+	}
+	return c.Text()
+}
+
+// options gives the options of the registration.
+func (q *winQuery) options() []triegs.QueryOption {
+	out := options(&q.Query)
+	if q.option {
+		out = append(out, triegs.Window(time.Duration(q.Window.Range), time.Duration(q.Window.Slide)))
+	}
+	return out
+}
+
+// windowed tells whether some atom has a window.
+func (q *winQuery) windowed() bool {
+	return slices.ContainsFunc(q.Atoms, func(a oracle.Atom) bool { return a.Window != oracle.Window{} })
+}
+
+// naked is the query with no window at all.
+func (q *winQuery) naked() *winQuery {
+	n := &winQuery{Query: q.Query}
+	n.Window = oracle.Window{}
+	n.Atoms = slices.Clone(n.Atoms)
+	for i := range n.Atoms {
+		n.Atoms[i].Window = oracle.Window{}
+	}
+	return n
+}
+
+// variant is the same query with its atoms in the opposite order.
+func (q *winQuery) variant() *winQuery {
+	v := *q
+	v.Name += "v"
+	v.Atoms = slices.Clone(v.Atoms)
+	slices.Reverse(v.Atoms)
+	return &v
+}
+
+// What a step of a case does.
+const (
+	actAppend     = "append"
+	actAdvance    = "advance"
+	actRegister   = "register"
+	actDrop       = "drop"
+	actRetain     = "retain"
+	actCheckpoint = "checkpoint"
+	actBeside     = "checkpoint beside"
+	actReopen     = "reopen"
+	actRestore    = "restore"
+	actVerify     = "verify"
+)
+
+// winAct is one step of a case.
+type winAct struct {
+	do     string
+	events []oracle.Event
+	at     int64 // logical time, or the watermark
+	silent bool  // event time: no watermark is given
+	ignore bool  // IgnoreMissing
+	source int   // event time: of the events
+	again  int   // event time: so many events of the source are sent again before
+	query  int
+	rel    string
+	span   int64
+}
+
+// winCase is a list of steps with what stays the same through them.
+type winCase struct {
+	eventTime bool
+	lateness  int64
+	policy    triegs.LatePolicy
+	sources   int // event time: all declared
+	anchors   int // so many of the queries are there from the first and stay
+	queries   []winQuery
+	acts      []winAct
+}
+
+// sourceName names the sources of a case.
+func sourceName(i int) string { return fmt.Sprintf("s%d", i) }
+
+// String lists the case for people to read.
+func (c *winCase) String() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "event time: %v, lateness %d, %v, %d sources\n", c.eventTime, c.lateness, c.policy, c.sources)
+	for i := range c.queries {
+		q := &c.queries[i]
+		fmt.Fprintf(&s, "query %d: %s", i, q.text())
+		if q.option {
+			fmt.Fprintf(&s, " with the option %+v", q.Window)
+		}
+		if q.SPARQL && q.Set {
+			s.WriteString(" in set mode")
+		}
+		s.WriteString("\n")
+	}
+	for i := range c.acts {
+		s.WriteString(c.acts[i].String() + "\n")
+	}
+	return s.String()
+}
+
+// String lists one step.
+func (a *winAct) String() string {
+	s := a.do
+	switch a.do {
+	case actAppend:
+		s += fmt.Sprintf(" at %d, source %d, again %d, ignoring: %v, silent: %v", a.at, a.source, a.again, a.ignore, a.silent)
+	case actAdvance:
+		s += fmt.Sprintf(" to %d", a.at)
+	case actRegister, actDrop:
+		s += fmt.Sprintf(" %d", a.query)
+	case actRetain:
+		s += fmt.Sprintf(" %s %v", a.rel, a.span)
+	}
+	for _, e := range a.events {
+		sign := "+"
+		if e.Delete {
+			sign = "-"
+		}
+		s += fmt.Sprintf("\n  %s%s%v @%d", sign, e.Relation, e.Tuple, e.Time)
+		if e.ID != "" {
+			s += " #" + e.ID
+		}
+		if e.Value != "" {
+			s += " =" + e.Value
+		}
+	}
+	return s
+}
+
+// The refusals beside those of the oracle.
+var (
+	errLate       = errors.New("a late event")
+	errNoRelation = errors.New("no such relation")
+)
+
+// winModel says what a store holds after the steps of a case.
+type winModel struct {
+	c        *winCase
+	store    *oracle.Store
+	input    oracle.Reorder // event time
+	started  bool           // now was set
+	now      int64
+	marks    map[int]int64   // watermarks by source
+	explicit map[int]bool    // whether the source speaks of them
+	known    map[string]bool // relations that there are
+	on       map[int]bool    // queries that are registered
+	spans    map[string]int64
+	sent     map[int][]oracle.Event // of each source
+}
+
+func newWinModel(c *winCase) *winModel {
+	m := &winModel{
+		c: c, store: new(oracle.Store), now: math.MinInt64, marks: map[int]int64{}, explicit: map[int]bool{}, known: map[string]bool{}, on: map[int]bool{},
+		spans: map[string]int64{}, sent: map[int][]oracle.Event{},
+	}
+	m.input.Lateness = c.lateness
+	return m
+}
+
+// apply makes one step. The error says why it is refused.
+func (m *winModel) apply(a *winAct) error {
+	switch a.do {
+	case actAppend:
+		if m.c.eventTime {
+			return m.arrive(a)
+		}
+		if _, err := m.store.Apply(a.events, a.ignore); err != nil {
+			return err
+		}
+		for _, e := range a.events {
+			m.known[e.Relation] = m.known[e.Relation] || !e.Delete
+		}
+		m.move(a.at)
+	case actAdvance:
+		m.move(a.at)
+	case actRegister, actDrop:
+		// What is retained changes with the next epoch only, which for a query
+		// that comes is that of its variant.
+		m.settle()
+		m.on[a.query] = a.do == actRegister
+		if a.do == actRegister {
+			m.settle()
+		}
+		for _, atom := range m.c.queries[a.query].Atoms {
+			m.known[atom.Relation] = true
+		}
+	case actRetain:
+		if !m.known[a.rel] {
+			return errNoRelation
+		}
+		m.settle()
+		m.spans[a.rel] = a.span
+		if a.span == 0 {
+			delete(m.spans, a.rel)
+		}
+	}
+	return nil
+}
+
+// arrive takes a batch in event-time mode. Its events are judged by the time that
+// they themselves have brought, unless their source speaks of watermarks.
+func (m *winModel) arrive(a *winAct) error {
+	var in []oracle.Event
+	mark, known := m.marks[a.source]
+	if !known {
+		mark = math.MinInt64
+	}
+	m.explicit[a.source] = m.explicit[a.source] || !a.silent
+	others := m.watermark(a.source)
+	for _, e := range a.events {
+		now := max(m.now, min(others, mark))
+		if !m.explicit[a.source] {
+			mark = max(mark, e.Time)
+		}
+		if now >= math.MinInt64+m.c.lateness && e.Time < now-m.c.lateness {
+			switch m.c.policy {
+			case triegs.LateRefuse:
+				return errLate
+			case triegs.LateDrop:
+				continue
+			}
+		}
+		in = append(in, e)
+	}
+	m.input.Add(in...)
+	m.sent[a.source] = append(m.sent[a.source], a.events...)
+	if !a.silent {
+		mark = max(mark, a.at)
+	}
+	m.marks[a.source] = mark
+	m.move(m.watermark(-1))
+	return nil
+}
+
+// watermark is the least of all sources but one.
+func (m *winModel) watermark(except int) int64 {
+	least := int64(math.MaxInt64)
+	for i := range m.c.sources {
+		at, ok := m.marks[i]
+		switch {
+		case i == except:
+		case !ok:
+			return math.MinInt64
+		default:
+			least = min(least, at)
+		}
+	}
+	return least
+}
+
+// move moves logical time, never back.
+func (m *winModel) move(t int64) {
+	if !m.started || t > m.now {
+		m.now, m.started = t, true
+	}
+	m.settle()
+}
+
+// settle brings the state to the logical time.
+func (m *winModel) settle() {
+	keep := m.retention()
+	if m.c.eventTime {
+		m.input.Advance(m.now)
+		m.store, _, _ = m.input.State(keep)
+		return
+	}
+	m.store.Retain(keep)
+	m.store.Advance(m.now)
+}
+
+// retention is what the registered queries and the explicit spans keep.
+func (m *winModel) retention() map[string]oracle.Retention {
+	var queries []*oracle.Query
+	for _, i := range slices.Sorted(maps.Keys(m.on)) {
+		if m.on[i] {
+			queries = append(queries, m.c.queries[i].Oracle())
+		}
+	}
+	return oracle.RetentionOf(queries, m.spans)
+}
