@@ -15,6 +15,12 @@
 // query in it as [Row] values, [Snapshot.Lookup] finds one, [Snapshot.Count]
 // counts them, [Snapshot.Select] answers a query once.
 //
+// A query sees all live facts, or through a window (in its text, or [Window] and
+// [Last]) those of a span of event time or the newest ones. Logical time is that
+// of the batches or the clock, or follows the watermarks of the sources with
+// Options.EventTime; [DB.Advance] moves it without events. What no window sees any
+// more expires, see [DB.Retain].
+//
 // A store on disk is a log of its epochs and two checkpoints. [DB.Checkpoint]
 // takes one, and so does the store itself in the background; [Open] loads the
 // newest and replays the log behind it, and [DB.Recovery] tells what it did.
@@ -31,6 +37,9 @@
 //   - Integrity: what is read from disk is what was written, or the error is
 //     ErrCorrupt. A failed write, a full disk included, ends neither the process
 //     nor the readers; checkpoints that fail leave the log as it is.
+//   - Time: at logical time t a window of range W holds the contributions with
+//     event time in (t-W, t], to the nanosecond, each on its own: one that expires
+//     takes away one copy. Recovery expires nothing twice and forgets nothing.
 //   - Exactness: a multiplicity is exact or ErrOverflow.
 //   - Delay: the work between two answers depends on the query only.
 //

@@ -2,11 +2,13 @@ package triegs_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/triegs/triegs"
 )
@@ -48,6 +50,57 @@ func liked(ctx context.Context) error {
 			return err
 		}
 		fmt.Println(row.Term(0), row.Term(1), row.Term(2), row.Multiplicity())
+	}
+	return nil
+}
+
+// A window sees the payments of the last ten minutes. Time is that of the batches
+// here; where they have none it is the clock, and old payments leave by themselves.
+func Example_window() {
+	if err := bursts(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// 12:05 Bob got 2 from Ann
+	// 12:12 Bob got 1 from Ann
+	// 12:20 nothing
+}
+
+func bursts(ctx context.Context) error {
+	db, err := triegs.Open("", nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.Register(ctx, "paid", "paid(who, whom) :- pay(who, whom) window 10m"); err != nil {
+		return err
+	}
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	pay := triegs.Edge("pay", triegs.String("Ann"), triegs.String("Bob"))
+	for _, minute := range []int{0, 5} {
+		at := noon.Add(time.Duration(minute) * time.Minute)
+		if _, err := db.Append(ctx, triegs.Batch{Events: []triegs.Event{pay}, Time: at}); err != nil {
+			return err
+		}
+	}
+	for _, minute := range []int{5, 12, 20} {
+		now := noon.Add(time.Duration(minute) * time.Minute)
+		if _, err := db.Advance(ctx, now); err != nil {
+			return err
+		}
+		snap, err := db.Snapshot()
+		if err != nil {
+			return err
+		}
+		defer snap.Close()
+		switch row, err := snap.Lookup("paid", triegs.String("Ann"), triegs.String("Bob")); {
+		case errors.Is(err, triegs.ErrNoAnswer):
+			fmt.Println(now.Format("15:04"), "nothing")
+		case err != nil:
+			return err
+		default:
+			fmt.Println(now.Format("15:04"), "Bob got", row.Multiplicity(), "from Ann")
+		}
 	}
 	return nil
 }
