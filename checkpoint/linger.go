@@ -20,7 +20,7 @@ func afterFunc(d time.Duration, f func()) (stop func() bool) { return time.After
 // lingerLocked lets the vault that a Writer has left open wait for another one;
 // s.mu must be held. There is no goroutine before the timer ends.
 func (s *Store) lingerLocked() {
-	if s.o.KeepOpen || s.o.Linger <= 0 || s.mu.kept == nil || s.mu.closed {
+	if s.o.KeepOpen || s.o.Linger <= 0 || s.mu.kept == nil {
 		return
 	}
 	l := &lingering{done: make(chan struct{})}
@@ -47,21 +47,33 @@ func (s *Store) endLingering(l *lingering) {
 	close(l.done)
 }
 
+// claimLocked takes the vault from its timer; s.mu must be held. If the timer was
+// first it returns what is to be waited for.
+func (s *Store) claimLocked() (closing *lingering) {
+	l := s.mu.lingering
+	if l == nil || l.closing {
+		return l
+	}
+	s.mu.lingering = nil
+	l.stop()
+	return nil
+}
+
 // takeOver ends the lingering: the vault stays as it is, or the timer was first
 // and it is closed when takeOver returns, so that another one can be opened.
-// Close of a vault has a deadline, and so has this.
 func (s *Store) takeOver(ctx context.Context) error {
 	s.mu.Lock()
-	l := s.mu.lingering
-	if l == nil || !l.closing {
-		s.mu.lingering = nil
-		s.mu.Unlock()
-		if l != nil {
-			l.stop()
-		}
+	l := s.claimLocked()
+	s.mu.Unlock()
+	return s.ended(ctx, l)
+}
+
+// ended waits until a timer has closed its vault, which has a deadline. If that is
+// stuck, so is whoever waits.
+func (s *Store) ended(ctx context.Context, l *lingering) error {
+	if l == nil {
 		return nil
 	}
-	s.mu.Unlock()
 	select {
 	case <-l.done:
 	case <-ctx.Done():

@@ -296,15 +296,14 @@ func TestLingerRace(t *testing.T) {
 	}
 }
 
-// TestLingerStuck: a vault that does not close when its time ends keeps Writers
-// waiting as long as its deadline lasts, and no longer than their contexts; then
-// each is told at once, and reading goes on.
-func TestLingerStuck(t *testing.T) {
-	mem := vfs.NewMem()
+// stuckInClosing gives a store with one checkpoint whose vault hangs in the close
+// that its timer has begun, until the test ends. ended waits for the timer.
+func stuckInClosing(t *testing.T) (s *Store, m model, ended *sync.WaitGroup) {
+	t.Helper()
 	var hang atomic.Bool
 	entered, release := make(chan struct{}), make(chan struct{})
-	defer close(release)
-	fsys := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	t.Cleanup(func() { close(release) })
+	fsys := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && hang.CompareAndSwap(true, false) {
 			close(entered)
 			<-release
@@ -312,14 +311,22 @@ func TestLingerStuck(t *testing.T) {
 		return nil
 	}))
 	clock := &timers{}
-	s := mustOpen(t, "db/checkpoint", Options{
+	s = mustOpen(t, "db/checkpoint", Options{
 		FS: fsys, StoreID: storeID, Linger: time.Minute, Timeout: 500 * time.Millisecond, after: clock.after,
 	})
-	m := mustWrite(t, s, model{}, 1, 2, 700, 20)
+	m = mustWrite(t, s, model{}, 1, 2, 700, 20)
 	hang.Store(true)
-	var ended sync.WaitGroup
+	ended = new(sync.WaitGroup)
 	ended.Go(clock.pass)
 	<-entered
+	return s, m, ended
+}
+
+// TestLingerStuck: a vault that does not close when its time ends keeps Writers
+// waiting as long as its deadline lasts, and no longer than their contexts; then
+// each is told at once, and reading goes on.
+func TestLingerStuck(t *testing.T) {
+	s, m, ended := stuckInClosing(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.takeOver(ctx); !errors.Is(err, context.Canceled) {
@@ -336,6 +343,19 @@ func TestLingerStuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Begin(t.Context()); !errors.Is(err, errs.ErrClosed) {
+		t.Fatal(err)
+	}
+}
+
+// TestLingerClose: Close waits for a timer that closes the vault, and tells how
+// that went.
+func TestLingerClose(t *testing.T) {
+	s, _, ended := stuckInClosing(t)
+	if err := s.Close(); !errors.Is(err, vault.ErrStuck) {
+		t.Fatal(err)
+	}
+	ended.Wait()
+	if err := s.Close(); !errors.Is(err, errs.ErrClosed) {
 		t.Fatal(err)
 	}
 }

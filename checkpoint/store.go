@@ -493,15 +493,12 @@ func (s *Store) Close() error {
 		return fmt.Errorf("checkpoints in %s: %w", s.dir, errs.ErrClosed)
 	}
 	s.mu.closed = true
-	s.mu.Unlock()
-	// What a timer could not close is stuck, and told to nobody: the Store is gone.
-	_ = s.takeOver(context.Background())
-	s.mu.Lock()
+	closing := s.claimLocked()
 	v := s.mu.kept
 	s.mu.kept = nil
 	s.mu.Unlock()
 	if v == nil {
-		return nil
+		return s.ended(context.Background(), closing)
 	}
 	return v.Close()
 }
