@@ -289,7 +289,7 @@ func (r *waitRig) restart() {
 
 // verify checks the invariants of the buffer between two epochs.
 func (q *reorder) verify(s *Store) error {
-	events, refs, deletions := map[uint64]int{}, map[uint64]int{}, 0
+	events, refs, deletions, named := map[uint64]int{}, map[uint64]int{}, 0, 0
 	blocks := len(q.waiting.chunks()) + len(q.history.chunks())
 	for i, l := range [...]*queue{&q.history, &q.waiting} {
 		last, n := entry{}, int64(0)
@@ -304,6 +304,9 @@ func (q *reorder) verify(s *Store) error {
 			}
 			if i == 0 && ev.deletes() && ev[evID] == 0 {
 				deletions++
+			}
+			if i == 0 && !ev.deletes() && ev[evID] != 0 {
+				named++
 			}
 			events[e.value>>32]++
 			refs[ev[evID]]++
@@ -335,8 +338,11 @@ func (q *reorder) verify(s *Store) error {
 	for _, n := range q.deletions {
 		deletions -= n
 	}
-	if deletions != 0 || len(q.log.words) != 0 {
-		return fmt.Errorf("%d deletions not counted, a log of %d", deletions, len(q.log.words))
+	for _, n := range q.named {
+		named -= n
+	}
+	if deletions != 0 || named != 0 || len(q.log.words) != 0 || q.refused != 0 || q.moved {
+		return fmt.Errorf("%d deletions and %d names not counted, a log of %d", deletions, named, len(q.log.words))
 	}
 	return nil
 }
