@@ -436,6 +436,18 @@ func (l *list) insert(blocks *slab, e entry) {
 		e.write(blocks.at(block), 0)
 		l.push(chunk{block: block, n: 1})
 		return
+	case i == 0 && ch.off > 0:
+		c := &l.dir[k]
+		c.off--
+		c.n++
+		e.write(blocks.at(c.block), int(c.off))
+		return
+	case k == l.head && i == 0 && ch.n > blockHalf:
+		// The oldest of all: the mirror image.
+		block := blocks.alloc()
+		e.write(blocks.at(block), blockMax-1)
+		l.unshift(chunk{block: block, off: blockMax - 1, n: 1})
+		return
 	case ch.n == blockMax:
 		k = l.split(blocks, k)
 		if i > blockHalf {
@@ -486,6 +498,18 @@ func (l *list) push(ch chunk) {
 	l.dir = append(l.dir, ch)
 }
 
+// unshift puts a chunk before the others. Room in front is made for half as many
+// again.
+func (l *list) unshift(ch chunk) {
+	if l.head == 0 {
+		room := len(l.dir)/2 + 1
+		l.dir = append(make([]chunk, room, 2*len(l.dir)+room), l.dir...)
+		l.head = room
+	}
+	l.head--
+	l.dir[l.head] = ch
+}
+
 // split moves the upper half of a full chunk into a new one behind it, and
 // returns where the lower half is now.
 func (l *list) split(blocks *slab, k int) (lower int) {
@@ -493,10 +517,11 @@ func (l *list) split(blocks *slab, k int) (lower int) {
 	copy(blocks.at(block), blocks.at(l.dir[k].block)[copyWords*blockHalf:])
 	l.dir[k].n = blockHalf
 	upper := chunk{block: block, n: blockHalf}
-	if k == l.head && k > 0 {
-		// Insertions that go back in time use the room in front.
+	if l.head > 0 && k-l.head < len(l.dir)-k {
+		// The chunks before it are fewer, and there is room in front.
+		copy(l.dir[l.head-1:], l.dir[l.head:k+1])
 		l.head--
-		l.dir[k-1], l.dir[k] = l.dir[k], upper
+		l.dir[k] = upper
 		return k - 1
 	}
 	l.dir = slices.Insert(l.dir, k+1, upper)

@@ -215,3 +215,170 @@ func TestWIN13(t *testing.T) {
 	advance(t, s, r, 9, "", "")
 	advance(t, s, r, 10, "", "[1 2] 1>0 ")
 }
+
+// TestExpiryUndone: an expiry that is rolled back leaves everything in its order
+// and the indexes as dense as they were.
+func TestExpiryUndone(t *testing.T) {
+	const n = 20_000
+	for _, windows := range [][]query.Window{
+		{within(n)}, {{Last: n}}, {within(n), {Last: n}}, {within(n / 2), {Range: n, Slide: 7}},
+	} {
+		s, r := windowStore(windows...)
+		for i := range uint64(n) {
+			id := ""
+			if i%10 == 0 {
+				id = fmt.Sprint(i)
+			}
+			if err := s.Insert(r, []uint64{i * i % 997, i % 3}, int64(i)-5, i%2, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		advance(t, s, r, n-6)
+		want, blocks := stateOf(s), s.copies.blocks[classes-1].live
+		for range 3 {
+			for i := range uint64(n + 10) {
+				insert(t, s, r, []uint64{i, i}, n+int64(i))
+			}
+			if expired, _ := s.Advance(10 * n); expired < n {
+				t.Fatalf("%v: %d expired", windows, expired)
+			}
+			s.Rollback()
+			want.compare(t, s)
+			s.Begin()
+		}
+		if got := s.copies.blocks[classes-1].live; got > blocks+blocks/50 {
+			t.Errorf("%v: %d blocks, before it %d", windows, got, blocks)
+		}
+	}
+}
+
+// TestWindowEnds is windows at the ends of time, where nothing wraps.
+func TestWindowEnds(t *testing.T) {
+	const least, most = math.MinInt64, math.MaxInt64
+	for _, tc := range []struct {
+		win  query.Window
+		time int64
+		seen [][2]int64 // logical times, and whether it is seen
+		due  int64      // at the first of them; 0 = never
+	}{
+		{within(most), least, [][2]int64{{least, 1}, {0, 1}, {most, 1}}, 0},
+		{within(most), most, [][2]int64{{least, 0}, {most - 1, 0}, {most, 1}}, most},
+		{within(1), least, [][2]int64{{least, 1}, {least + 1, 0}, {most, 0}}, least + 1},
+		{within(1), most, [][2]int64{{0, 0}, {most, 1}}, most},
+		{within(most - 1), 0, [][2]int64{{0, 1}, {most - 2, 1}, {most - 1, 0}}, most - 1},
+		{within(most - 1), 2, [][2]int64{{2, 1}, {most, 1}}, 0},
+		{within(most - 1), 1, [][2]int64{{1, 1}, {most - 1, 1}, {most, 0}}, most},
+		{query.Window{Range: 10, Slide: most}, most, [][2]int64{{0, 0}, {most - 1, 0}, {most, 1}}, most},
+		{query.Window{Range: 10, Slide: most}, 5, [][2]int64{{4, 0}, {5, 0}, {most, 0}}, most},
+		{query.Window{Range: 10, Slide: most - 1}, most, [][2]int64{{most - 1, 0}, {most, 0}}, 0},
+		{query.Window{Range: most, Slide: most}, 5, [][2]int64{{4, 0}, {5, 0}, {most, 1}}, most},
+		{query.Window{Range: 3, Slide: 1 << 62}, least, [][2]int64{{least, 1}, {least + 1, 1}, {-1 << 62, 0}}, -1 << 62},
+	} {
+		s, r := windowStore(tc.win)
+		insert(t, s, r, []uint64{a, b}, tc.time)
+		for i, at := range tc.seen {
+			advance(t, s, r, at[0])
+			if got := s.CountIn(r, 0, []uint64{a, b}); got != at[1] {
+				t.Errorf("%+v, event at %d: %d seen at %d", tc.win, tc.time, got, at[0])
+			}
+			if due, ok := s.Due(); i == 0 && (ok != (tc.due != 0) || ok && due != tc.due) {
+				t.Errorf("%+v, event at %d: due at %d, %v, want %d", tc.win, tc.time, due, ok, tc.due)
+			}
+		}
+		s.Advance(most)
+		if n, _ := s.Advance(most); n != 0 {
+			t.Errorf("%+v, event at %d: expired twice", tc.win, tc.time)
+		}
+	}
+}
+
+// TestGap: the cost of an advance over a gap is that of what moves: neither the
+// span of time counts nor what a window shows before and after it.
+func TestGap(t *testing.T) {
+	s, r := windowStore(within(1<<40), query.Window{Range: 1 << 50, Slide: 3})
+	for i := range uint64(50_000) {
+		insert(t, s, r, []uint64{i, 1}, int64(i))
+	}
+	advance(t, s, r, 1<<39)
+	for i, want := range []int{0, 0, 0, 1, 1, 2} {
+		s.Advance(1<<40 - 3 + int64(i))
+		if n := len(s.rels[r].touched); n > want {
+			t.Fatalf("step %d touched %d facts", i, n)
+		}
+		s.Commit()
+		s.Begin()
+	}
+	// What comes and goes within the gap shows nowhere, and is gone.
+	s, r = windowStore(within(10))
+	advance(t, s, r, 0)
+	insert(t, s, r, []uint64{a, b}, 100)
+	advance(t, s, r, 50, "")
+	if n, _ := s.Advance(1 << 60); n != 1 || windowed(s, r, 0) != "" {
+		t.Fatalf("%d expired: %s", n, windowed(s, r, 0))
+	}
+}
+
+// TestRetention: what is kept beside the windows.
+func TestRetention(t *testing.T) {
+	for _, tc := range []struct {
+		windows []query.Window
+		keep    int64
+		left    map[int64]int64 // contributions at times 0..9 that are left at a logical time
+	}{
+		{nil, Forever, map[int64]int64{9: 10, 1000: 10}},
+		{nil, 5, map[int64]int64{4: 10, 5: 9, 9: 5, 13: 1, 14: 0}},
+		{nil, 0, map[int64]int64{0: 0}},
+		{[]query.Window{within(3)}, 0, map[int64]int64{2: 10, 3: 9, 11: 1, 12: 0}},
+		{[]query.Window{within(3)}, 5, map[int64]int64{3: 10, 5: 9, 13: 1, 14: 0}},
+		{[]query.Window{within(5)}, 3, map[int64]int64{4: 10, 5: 9, 14: 0}},
+		{[]query.Window{within(5), {}}, 3, map[int64]int64{100: 10}},
+		{[]query.Window{within(5)}, Forever, map[int64]int64{100: 10}},
+		{[]query.Window{{Last: 4}}, 0, map[int64]int64{0: 4, 100: 4}},
+		{[]query.Window{{Last: 4}}, 3, map[int64]int64{0: 10, 3: 9, 8: 4, 100: 4}},
+		{[]query.Window{{Last: 4}, within(5)}, 0, map[int64]int64{0: 10, 5: 9, 100: 4}},
+		{[]query.Window{{Range: 4, Slide: 4}}, 0, map[int64]int64{3: 10, 4: 9, 7: 9, 8: 5, 11: 5, 12: 1, 13: 1, 16: 0}},
+	} {
+		for at, want := range tc.left {
+			s, r := newStore(2)
+			for i := range int64(10) {
+				insert(t, s, r, []uint64{a, uint64(i)}, i)
+			}
+			s.Commit()
+			s.SetWindows(r, math.MinInt64, tc.windows, tc.keep)
+			if s.Contributions() != 10 {
+				t.Fatal("SetWindows has retracted something")
+			}
+			s.Begin()
+			advance(t, s, r, at)
+			if got := s.Contributions(); got != want {
+				t.Errorf("%v, keep %d: %d are left at %d, want %d", tc.windows, tc.keep, got, at, want)
+			}
+			if err := s.verify(); err != nil {
+				s.Commit()
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestLastDoesNotRefill: a count window shows the newest appends, of which some
+// may have been retracted, and a refresh is none.
+func TestLastDoesNotRefill(t *testing.T) {
+	s, r := windowStore(query.Window{Last: 3})
+	for i, id := range []string{"e0", "e1", "e2", "e3"} {
+		if err := s.Insert(r, []uint64{a, uint64(i)}, 0, 0, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	advance(t, s, r, 0, "[1 1] 0>1 [1 2] 0>1 [1 3] 0>1 ")
+	if err := s.DeleteID("e3", r, nil); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, s, r, 0, "[1 3] 1>0 ")
+	if err := s.Insert(r, []uint64{a, 1}, 9, 0, "e1"); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, s, r, 0, "")
+	insert(t, s, r, []uint64{a, 4}, 0)
+	advance(t, s, r, 0, "[1 4] 0>1 [1 1] 1>0 ")
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"slices"
 
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/invariant"
@@ -364,13 +365,9 @@ func (s *Store) unput(r *relation, op *op, e entry) {
 func (s *Store) finish() {
 	for _, rel := range s.dirty {
 		r := s.rels[rel]
-		for _, t := range r.touched {
-			w := r.facts.at(t.rec)
-			state := w[r.arity+2] &^ touchedBit
-			w[r.arity+2] = state
-			if state == 0 {
-				r.remove(t.rec, t.hash)
-			}
+		for some := range slices.Chunk(r.touched, blockMax) {
+			s.warmed += r.warmSlots(some)
+			r.settle(some)
 		}
 		r.trim()
 	}
@@ -382,6 +379,27 @@ func (s *Store) finish() {
 	s.undo.reset()
 	s.dirty = s.dirty[:0]
 	s.running = false
+}
+
+// warmSlots has the slots of facts fetched side by side, and returns something
+// that depends on them.
+func (r *relation) warmSlots(some []touch) (sum uint64) {
+	for _, t := range some {
+		sum += r.slots[uint64(t.hash)*uint64(len(r.slots))>>32]
+	}
+	return sum
+}
+
+// settle ends the epoch for touched facts.
+func (r *relation) settle(some []touch) {
+	for _, t := range some {
+		w := r.facts.at(t.rec)
+		state := w[r.arity+2] &^ touchedBit
+		w[r.arity+2] = state
+		if state == 0 {
+			r.remove(t.rec, t.hash)
+		}
+	}
 }
 
 // trimIDs makes the maps anew when they have emptied.
