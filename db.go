@@ -77,7 +77,11 @@ func OpenContext(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	// What was acknowledged cannot be refused any more, so the budget begins
 	// to count here.
 	db.engine.Budget(o.MemoryBudget)
-	db.engine.SetLateness(int64(o.Lateness))
+	if o.EventTime {
+		db.engine.SetLateness(int64(o.Lateness))
+	} else { // whatever was in force when the store was written
+		db.engine.SetLateness(0)
+	}
 	db.live.init(o)
 	db.upkeep.init()
 	db.afterEpoch()
