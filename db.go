@@ -77,10 +77,10 @@ func OpenContext(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	// What was acknowledged cannot be refused any more, so the budget begins
 	// to count here.
 	db.engine.Budget(o.MemoryBudget)
-	if o.EventTime {
-		db.engine.SetLateness(int64(o.Lateness))
-	} else { // whatever was in force when the store was written
-		db.engine.SetLateness(0)
+	if o.EventTime { // whatever was in force when the store was written
+		db.engine.SetTime(true, int64(o.Lateness))
+	} else {
+		db.engine.SetTime(false, 0)
 	}
 	db.live.init(o)
 	db.upkeep.init()

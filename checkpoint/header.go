@@ -36,8 +36,9 @@ type Header struct {
 
 	// Lateness is the allowed lateness that was in force, ns, 0 for none.
 	Lateness int64
-	// Clocked says that Time was taken from a clock.
-	Clocked bool
+	// EventTime says that logical time is that of events, Clocked that it was
+	// taken from a clock.
+	EventTime, Clocked bool
 	// Waiting are the events that wait for their time, and those applied that
 	// are not final yet, as the store of contributions writes them. They may be
 	// megabytes, and every element of a chain has those of its epoch: a trailer
@@ -123,11 +124,14 @@ func (h *Header) AppendTo(dst []byte) []byte {
 		dst = binary.AppendVarint(dst, s.Watermark)
 	}
 	dst = binary.AppendUvarint(dst, uint64(h.Lateness))
-	var clocked byte
+	var kind byte
 	if h.Clocked {
-		clocked = 1
+		kind |= timeClocked
 	}
-	dst = append(dst, clocked)
+	if h.EventTime {
+		kind |= timeOfEvents
+	}
+	dst = append(dst, kind)
 	dst = append(binary.AppendUvarint(dst, uint64(len(h.Waiting))), h.Waiting...)
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
 }
@@ -140,6 +144,9 @@ const (
 
 	sourceWatermark = 1
 	sourceExplicit  = 2
+
+	timeClocked  = 1
+	timeOfEvents = 2
 )
 
 func (q *Query) appendTo(dst []byte) []byte {
@@ -188,11 +195,11 @@ func DecodeHeader(p []byte) (Header, error) {
 	h.Queries = many(d, (*decoder).query)
 	h.Sources = many(d, (*decoder).source)
 	h.Lateness = d.int63()
-	clocked := d.byte()
-	if clocked > 1 {
-		d.fail("neither a clock's time nor another")
+	kind := d.byte()
+	if kind > timeClocked|timeOfEvents {
+		d.fail("unknown kind of time")
 	}
-	h.Clocked = clocked == 1
+	h.Clocked, h.EventTime = kind&timeClocked != 0, kind&timeOfEvents != 0
 	h.Waiting = append([]byte(nil), d.take(d.uvarint())...)
 	if err := d.end(); err != nil {
 		return Header{}, err

@@ -32,7 +32,7 @@ func sample() Header {
 			{Name: "late", Watermark: math.MinInt64, HasWatermark: true},
 			{Name: "zero", HasWatermark: true},
 		},
-		Digest: [2]uint64{3, 4}, Flags: 5, Lateness: 5_000_000_000, Waiting: []byte("events that wait"),
+		Digest: [2]uint64{3, 4}, Flags: 5, Lateness: 5_000_000_000, EventTime: true, Clocked: true, Waiting: []byte("events that wait"),
 	}
 }
 

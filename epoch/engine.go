@@ -67,7 +67,9 @@ type Engine struct {
 	applied uint64        // events of the epoch under construction
 	gone    uint64        // columns of the facts that it retracted
 	outcome Outcome       // of time in it
-	// lateness is how far back events may still come, in nanoseconds.
+	// timed says that logical time is that of events, lateness how far behind it
+	// they may come, in nanoseconds.
+	timed    bool
 	lateness int64
 	left     struct{ ignored, skipped uint64 } // events left out of it
 	marks    marks                             // where to go back to
@@ -538,8 +540,8 @@ func (e *Engine) Commit(ctx context.Context, kind record.Kind, time int64) (Tick
 func (e *Engine) Pass(time int64) error {
 	e.stepped = true
 	e.rec.Time = max(time, e.time)
-	e.rec.Lateness = e.lateness
-	released := e.facts.Release(e.rec.Time, settled(e.rec.Time, e.lateness))
+	e.rec.EventTime, e.rec.Lateness = e.timed, e.lateness
+	released := e.release()
 	expired, columns := e.facts.Advance(e.rec.Time)
 	e.outcome = Outcome{expired, released.Conflicts}
 	e.gone += columns + released.Columns
@@ -561,6 +563,15 @@ func (e *Engine) Pass(time int64) error {
 	}
 	invariant.Yield()
 	return nil
+}
+
+// release applies what has waited for its time. Where time is not that of events
+// any more, that is what an earlier opening has left.
+func (e *Engine) release() (r window.Released) {
+	if e.timed || e.facts.WaitingLen()+e.facts.Held() > 0 {
+		r = e.facts.Release(e.rec.Time, settled(e.rec.Time, e.lateness))
+	}
+	return r
 }
 
 // settled is the time before which no event may come any more.
@@ -591,12 +602,12 @@ func (e *Engine) Clocked() bool { return e.clocked.Load() }
 // Outcome tells what Pass has done in the epoch under construction.
 func (e *Engine) Outcome() Outcome { return e.outcome }
 
-// SetLateness says how far back in logical time events may still come, in
-// nanoseconds, from the next epoch on.
-func (e *Engine) SetLateness(ns int64) {
+// SetTime says whether logical time is that of events, and how far behind it they
+// may come, in nanoseconds, from the next epoch on.
+func (e *Engine) SetTime(ofEvents bool, lateness int64) {
 	e.lock <- struct{}{}
 	defer e.free()
-	e.lateness = ns
+	e.timed, e.lateness = ofEvents, lateness
 }
 
 // Outside reports whether no window and no retention of a relation could hold a

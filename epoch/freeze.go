@@ -26,8 +26,9 @@ type Frozen struct {
 	// its time, and what is applied and not final yet, as the contributions
 	// write it.
 	Lateness int64
-	Clocked  bool // Time is that of a clock
-	Waiting  []byte
+	// EventTime says that time is that of events, Clocked that it is a clock's.
+	EventTime, Clocked bool
+	Waiting            []byte
 
 	// Terms are those that were held then.
 	Terms dict.View
@@ -53,7 +54,7 @@ func (e *Engine) Freeze(ctx context.Context, full bool) (*Frozen, error) {
 	}
 	f := &Frozen{
 		Epoch: e.last, Time: e.time, LastTerm: e.dict.Len(),
-		Lateness: e.lateness, Clocked: e.clocked.Load(),
+		Lateness: e.lateness, Clocked: e.clocked.Load(), EventTime: e.timed,
 		Catalog: e.schema.Catalog, Sources: e.sources, Digest: e.digest,
 		Parts:   append([]rootvec.Digest(nil), e.parts...),
 		Terms:   e.dict.View(),

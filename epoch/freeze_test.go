@@ -28,7 +28,7 @@ func baseOf(t *testing.T, e *Engine, f *Frozen, without uint64) *Base {
 	}
 	b := &Base{
 		Epoch: f.Epoch, Time: f.Time, LastTerm: f.LastTerm, Sources: f.Sources, Digest: f.Digest,
-		Lateness: f.Lateness, Waiting: f.Waiting, Queries: f.Catalog.Queries(),
+		Lateness: f.Lateness, EventTime: f.EventTime, Clocked: f.Clocked, Waiting: f.Waiting, Queries: f.Catalog.Queries(),
 		Terms: func(add func(uint64, []byte) error) error {
 			return f.Terms.Each(1, f.LastTerm, func(id uint64, form []byte) error {
 				if id == without {

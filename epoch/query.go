@@ -145,7 +145,7 @@ func (e *Engine) Replay(ctx context.Context, rec *record.Record) error {
 	if err := e.Begin(ctx); err != nil {
 		return err
 	}
-	e.keeps, e.lateness = true, rec.Lateness
+	e.keeps, e.timed, e.lateness = true, rec.EventTime, rec.Lateness
 	expect := rootvec.Digest(rec.Digest)
 	e.expect = &expect
 	defer func() { e.expect = nil }()

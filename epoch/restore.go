@@ -20,9 +20,10 @@ type Base struct {
 	Queries   []*catalog.Query // with their plans, in any order
 	Sources   rootvec.Sources
 	Digest    rootvec.Digest
-	Lateness  int64  // allowed in that epoch, ns
-	Clocked   bool   // Time is that of a clock
-	Waiting   []byte // what waited, as the contributions have written it
+	Lateness  int64 // allowed in that epoch, ns
+	// EventTime says that time is that of events, Clocked that it is a clock's.
+	EventTime, Clocked bool
+	Waiting            []byte // what waited, as the contributions have written it
 	// Phase, if it is not nil, is told what begins: "terms", "facts", "views".
 	Phase func(name string)
 	// Terms calls add for each held term, ascending by id.
@@ -77,7 +78,8 @@ func (e *Engine) Restore(ctx context.Context, b *Base) error {
 	if err != nil {
 		return err
 	}
-	e.last, e.sources, e.keeps, e.lateness = b.Epoch, b.Sources, true, b.Lateness
+	e.last, e.sources, e.keeps = b.Epoch, b.Sources, true
+	e.timed, e.lateness = b.EventTime, b.Lateness
 	e.clocked.Store(b.Clocked)
 	e.terms.last = e.dict.Len()
 	e.views.SealAs(b.Epoch + 1)

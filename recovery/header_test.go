@@ -39,7 +39,7 @@ func TestHeaderCarries(t *testing.T) {
 	f := &epoch.Frozen{
 		Epoch: 9, Time: -1, LastTerm: 4, Catalog: c, Sources: rootvec.SourcesOf(sources), Digest: rootvec.Digest{1, 2},
 		Parts: []rootvec.Digest{{3, 4}, {5, 6}}, Facts: []int{10, 11}, Next: []uint64{20, 21},
-		Lateness: 30, Waiting: []byte("what waits"),
+		Lateness: 30, EventTime: true, Clocked: true, Waiting: []byte("what waits"),
 	}
 	stored := new(Store).header(f)
 	h, err := checkpoint.DecodeHeader(stored.AppendTo(nil))
@@ -52,7 +52,7 @@ func TestHeaderCarries(t *testing.T) {
 		t.Fatal(err, r.Replanned)
 	}
 	if b.Epoch != f.Epoch || b.Time != f.Time || b.LastTerm != f.LastTerm || b.Digest != f.Digest ||
-		b.Lateness != f.Lateness || string(b.Waiting) != string(f.Waiting) {
+		b.Lateness != f.Lateness || b.EventTime != f.EventTime || b.Clocked != f.Clocked || string(b.Waiting) != string(f.Waiting) {
 		t.Errorf("got %+v of %+v", b, f)
 	}
 	want := []epoch.BaseRelation{

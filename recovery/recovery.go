@@ -259,7 +259,7 @@ func (s *Store) loadOne(ctx context.Context, info checkpoint.Info, r *Report) (c
 func baseOf(h *checkpoint.Header, r *Report) (*epoch.Base, error) {
 	b := &epoch.Base{
 		Epoch: h.Epoch, Time: h.Time, LastTerm: h.LastTerm, Digest: h.Digest,
-		Lateness: h.Lateness, Clocked: h.Clocked, Waiting: h.Waiting,
+		Lateness: h.Lateness, Clocked: h.Clocked, EventTime: h.EventTime, Waiting: h.Waiting,
 	}
 	for _, rel := range h.Relations {
 		b.Relations = append(b.Relations, epoch.BaseRelation{

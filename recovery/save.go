@@ -213,7 +213,7 @@ func (s *Store) header(f *epoch.Frozen) checkpoint.Header {
 	h := checkpoint.Header{
 		Epoch: f.Epoch, Time: f.Time, LogIndex: f.Epoch, LastTerm: f.LastTerm,
 		StoreID: s.id.Log, Timeline: s.id.Timeline, Digest: f.Digest,
-		Lateness: f.Lateness, Clocked: f.Clocked, Waiting: f.Waiting,
+		Lateness: f.Lateness, Clocked: f.Clocked, EventTime: f.EventTime, Waiting: f.Waiting,
 	}
 	for i, r := range f.Catalog.Relations() {
 		h.Relations = append(h.Relations, checkpoint.Relation{

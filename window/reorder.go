@@ -145,9 +145,6 @@ func (s *Store) fits(w *Waiting) bool {
 // contributions, all.
 func (s *Store) Release(t, settle int64) (r Released) {
 	q := &s.reorder
-	if !q.used && q.waiting.n == 0 && q.refused == 0 {
-		return r // time is not that of events
-	}
 	q.open()
 	if !q.moved {
 		q.was, q.moved = q.clock, true

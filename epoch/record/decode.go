@@ -190,9 +190,8 @@ func (d *decoder) extras(r *Record) {
 		r.Retain = &Retention{Relation: d.text(), Span: d.span()}
 	}
 	r.Clocked = flags&clocked != 0
-	if flags&latenessPresent != 0 {
-		r.Lateness = d.span()
-		d.check(r.Lateness != 0, "no lateness in the long form")
+	if flags&eventTime != 0 {
+		r.EventTime, r.Lateness = true, d.span()
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 	queryDistinct
 	queryWindow
 	retainPresent
-	latenessPresent
+	eventTime
 	clocked
 	extrasEnd
 )
@@ -125,8 +125,8 @@ func appendExtras(dst []byte, r *Record) []byte {
 		dst = appendString(dst, r.Retain.Relation)
 		dst = binary.AppendUvarint(dst, uint64(r.Retain.Span))
 	}
-	if r.Lateness != 0 {
-		flags |= latenessPresent
+	if r.EventTime {
+		flags |= eventTime
 		dst = binary.AppendUvarint(dst, uint64(r.Lateness))
 	}
 	if r.Clocked {

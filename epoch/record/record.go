@@ -53,10 +53,12 @@ type Record struct {
 	Query *Query
 	// Retain is what a Retain says; else nil.
 	Retain *Retention
-	// Lateness is the allowed lateness in nanoseconds that was in force, 0 where
-	// there was none. What waits or has been applied becomes final by it, so it
-	// is part of what the epoch did.
-	Lateness int64
+	// EventTime says that logical time was that of events, and Lateness how far
+	// behind it they may come, in nanoseconds; without EventTime it is 0. What
+	// waits or has been applied becomes final by it, so it is part of what the
+	// epoch did.
+	EventTime bool
+	Lateness  int64
 	// Clocked says that Time was taken from a clock, which goes on while no events
 	// come.
 	Clocked bool

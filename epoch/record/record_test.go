@@ -43,17 +43,17 @@ func samples() []*Record {
 				{Name: "low", Watermark: math.MinInt64, HasWatermark: true},
 				{Name: "zero", Next: 1, HasWatermark: true},
 				{Name: "high", Skipped: math.MaxUint64, Watermark: math.MaxInt64, HasWatermark: true}},
-			Lateness: 60_000_000_000,
-			Digest:   [2]uint64{0x0123456789abcdef, math.MaxUint64},
+			EventTime: true, Lateness: 60_000_000_000,
+			Digest: [2]uint64{0x0123456789abcdef, math.MaxUint64},
 		},
 		{Epoch: 8, Time: -1, Kind: Register, Query: &Query{Name: "q", Text: "q(x) :- r(x, y).", Set: true, Distinct: true}},
 		{Epoch: 9, Kind: Register, Query: &Query{Name: "q2", Text: "", Distinct: true}},
 		{Epoch: 9, Kind: Register, Query: &Query{Name: "q3", Text: "t", Window: Window{Range: 900_000_000_000, Slide: 1}}},
-		{Epoch: 9, Kind: Register, Query: &Query{Window: Window{Last: math.MaxInt64}}, Lateness: math.MaxInt64},
+		{Epoch: 9, Kind: Register, Query: &Query{Window: Window{Last: math.MaxInt64}}, EventTime: true, Lateness: math.MaxInt64},
 		{Epoch: 10, Kind: Drop, Query: &Query{Name: "q"}},
 		{Epoch: 11, Kind: Skip, Sources: []Source{{Name: "s", Incarnation: "i", Next: 9}}},
 		{Epoch: math.MaxUint64, Time: math.MaxInt64, Kind: Reset, Sources: []Source{{Name: "s", Incarnation: "j"}}},
-		{Epoch: 12, Time: 5, Kind: Advance, Sources: []Source{{Name: "s", Incarnation: "i", Next: 9, Watermark: 5, HasWatermark: true}}, Lateness: 1},
+		{Epoch: 12, Time: 5, Kind: Advance, Sources: []Source{{Name: "s", Incarnation: "i", Next: 9, Watermark: 5, HasWatermark: true}}, EventTime: true, Lateness: 1},
 		{Epoch: 13, Kind: Retain, Retain: &Retention{Relation: "knows", Span: 86_400_000_000_000}},
 		{Epoch: 14, Kind: Retain, Retain: &Retention{Relation: "", Span: 0}},
 		{Epoch: 15, Kind: Retain, Query: &Query{}, Retain: &Retention{Span: math.MaxInt64}},
@@ -107,7 +107,7 @@ func randomRecord(rng *rand.Rand) *Record {
 		size := func() int64 { return int64(rng.Uint64()>>1) >> rng.UintN(64) }
 		r.Query = &Query{Name: "q", Text: "t", Set: rng.IntN(2) == 0, Window: Window{size(), size(), size()}}
 		r.Retain = &Retention{Relation: "r", Span: size()}
-		r.Lateness = size()
+		r.EventTime, r.Lateness = true, size()
 	}
 	for i := range rng.IntN(40) {
 		e := Event{Op: uint8(rng.UintN(9)), Relation: rng.Uint32N(3), Time: r.Time + rng.Int64N(3)}
@@ -224,7 +224,6 @@ func TestDecodeExtras(t *testing.T) {
 		{"negative last", "00 09 00 00 00 00 80808080808080808001 00"},
 		{"negative span", "00 10 00 80808080808080808001 00"},
 		{"retention without a span", "00 10 00"},
-		{"no lateness written", "00 20 00 00"},
 		{"negative lateness", "00 20 ffffffffffffffffff01 00"},
 		{"unknown flag", "00 80 00"},
 		{"unknown flag beside a query", "00 81 00 00 00"},
@@ -242,7 +241,7 @@ func TestDecodeExtras(t *testing.T) {
 		}
 	}
 	// The nearest sound ones.
-	for _, tail := range []string{"00 09 00 00 01 00 00 00", "00 10 00 00 00", "00 20 01 00", "00 40 00", "01 00 00 00 00 03 00 00 00", "01 00 00 00 00 01 00 00 00"} {
+	for _, tail := range []string{"00 09 00 00 01 00 00 00", "00 10 00 00 00", "00 20 01 00", "00 20 00 00", "00 40 00", "01 00 00 00 00 03 00 00 00", "01 00 00 00 00 01 00 00 00"} {
 		b, err := hex.DecodeString(strings.ReplaceAll(tail, " ", ""))
 		if err != nil {
 			t.Fatal(err)
