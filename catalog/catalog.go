@@ -27,14 +27,14 @@ type Relation struct {
 
 // Query is a registered query.
 type Query struct {
-	Name  string
-	Text  string
-	Set   bool // set mode asked for by a query option
-	Dist  bool // distinct answers asked for by a query option
+	Name string
+	Text string
+	Set  bool // set mode asked for by a query option
+	Dist bool // distinct answers asked for by a query option
 	// Window is that of the query option; the plan has what the text says too.
 	Window query.Window
-	Epoch uint64
-	Plan  *plan.Plan
+	Epoch  uint64
+	Plan   *plan.Plan
 }
 
 // Catalog lists relations and queries.

@@ -35,6 +35,7 @@ type commands struct {
 	Append   appendCmd   `cmd:"" help:"Append events to a store."`
 	Register registerCmd `cmd:"" help:"Register a query in a store."`
 	Drop     dropCmd     `cmd:"" help:"Drop a query of a store."`
+	Advance  advanceCmd  `cmd:"" help:"Move the logical time of a store forward, so that what is due expires."`
 	Answers  answersCmd  `cmd:"" help:"Print the answers of a registered query."`
 	Select   selectCmd   `cmd:"" help:"Answer a query once, without registering it."`
 	Explain  explainCmd  `cmd:"" help:"Tell what a query is and what it costs."`
@@ -52,8 +53,8 @@ type commands struct {
 // notBuiltCommands and notBuiltFlags are known and not built yet. They are
 // refused by name, so that nobody takes them for a slip of the pen.
 var (
-	notBuiltCommands = []string{"watch", "advance", "serve"}
-	notBuiltFlags    = []string{"--window", "--slide", "--watermark", "--lateness", "--late", "--token"}
+	notBuiltCommands = []string{"watch", "serve"}
+	notBuiltFlags    = []string{"--token"}
 )
 
 // usageError is a command line that cannot be run.

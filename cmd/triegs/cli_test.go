@@ -48,8 +48,9 @@ func TestStats(t *testing.T) {
 		t.Fatal(code, complaints)
 	}
 	var got struct {
-		Metrics triegs.Metrics
-		Offsets map[string]uint64
+		Metrics    triegs.Metrics
+		Offsets    map[string]uint64
+		Watermarks map[string]time.Time
 	}
 	d := json.NewDecoder(strings.NewReader(out))
 	d.DisallowUnknownFields()
@@ -59,12 +60,57 @@ func TestStats(t *testing.T) {
 	if got.Metrics.Epoch != 2 || got.Metrics.Facts != 2 || got.Metrics.Contributions != 4 || got.Metrics.Relations != 1 {
 		t.Errorf("metrics: %+v", got.Metrics)
 	}
-	if len(got.Offsets) != 2 || got.Offsets["a"] != 2 || got.Offsets["b"] != 2 {
-		t.Errorf("offsets: %v", got.Offsets)
+	if len(got.Offsets) != 2 || got.Offsets["a"] != 2 || got.Offsets["b"] != 2 || len(got.Watermarks) != 0 {
+		t.Errorf("offsets %v, watermarks %v", got.Offsets, got.Watermarks)
 	}
 	code, out, _ = call(t.Context(), "", "stats", dir)
 	if want := "source a: next offset 2\nsource b: next offset 2\n"; code != exitDone || !strings.HasSuffix(out, want) || !strings.HasPrefix(out, "epoch ") {
 		t.Errorf("exit %d, %q", code, out)
+	}
+}
+
+// TestStatsTimes prints logical time, what waits for it, and the watermark of
+// each source and of events without one, in both forms.
+func TestStatsTimes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	for _, source := range [][]string{{}, {"--source", "a"}} {
+		args := append([]string{"append", dir, "--format", "jsonl", "--lateness", "0"}, source...)
+		events := `{"relation":"r","tuple":[1],"time":7000}` + "\n" + `{"op":"commit","watermark":5000}` + "\n"
+		if code, _, complaints := call(t.Context(), events, args...); code != exitDone {
+			t.Fatal(complaints)
+		}
+	}
+	code, out, complaints := call(t.Context(), "", "stats", dir, "--output", "json")
+	if code != exitDone || complaints != "" {
+		t.Fatal(code, complaints)
+	}
+	var got struct {
+		Metrics    triegs.Metrics
+		Watermarks map[string]time.Time
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(5, 0).UTC()
+	if !got.Metrics.Time.Equal(at) || got.Metrics.Waiting != 2 {
+		t.Errorf("metrics: %+v", got.Metrics)
+	}
+	if len(got.Watermarks) != 2 || got.Watermarks[""] != at || got.Watermarks["a"] != at {
+		t.Errorf("watermarks: %v", got.Watermarks)
+	}
+	code, out, _ = call(t.Context(), "", "stats", dir)
+	if code != exitDone {
+		t.Fatal(code)
+	}
+	for _, want := range []string{
+		"time           1970-01-01T00:00:05Z, 2 waiting, 0 expired\n",
+		"late           0 accepted, 0 dropped, 0 refused, 0 outside\n",
+		"source a: next offset 1, watermark 1970-01-01T00:00:05Z\n",
+		"without a source: watermark 1970-01-01T00:00:05Z\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
 	}
 }
 

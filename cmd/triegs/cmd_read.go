@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/triegs/triegs"
 )
@@ -47,7 +50,7 @@ func (c *selectCmd) Run(a *app) error {
 	if name == "" {
 		name = "select"
 	}
-	q, err := a.describe(name, c.Text)
+	q, err := a.describe(name, c.Text, new(windowFlags))
 	if err != nil {
 		return err
 	}
@@ -62,9 +65,9 @@ func (c *selectCmd) Run(a *app) error {
 
 // describe tells what the rows of a query text look like, by registering it in
 // an empty store. The header has to be known also when there are no rows.
-func (a *app) describe(name, text string) (q *triegs.Query, err error) {
+func (a *app) describe(name, text string, w *windowFlags) (q *triegs.Query, err error) {
 	err = a.withStore("", triegs.Options{}, func(db *triegs.DB) (err error) {
-		q, err = db.Register(a.ctx, name, text)
+		q, err = w.register(a.ctx, db, name, text)
 		return err
 	})
 	return q, err
@@ -113,23 +116,48 @@ type statsCmd struct {
 // Run runs the command.
 func (c *statsCmd) Run(a *app) error {
 	return a.reading(c.source, func(db *triegs.DB, snap *triegs.Snapshot) error {
-		m, offsets := db.Metrics(), snap.Offsets()
+		m, offsets, marks := db.Metrics(), snap.Offsets(), watermarks(db, snap)
 		if c.Output == "json" {
 			return a.printJSON(struct {
-				Metrics triegs.Metrics    `json:"metrics"`
-				Offsets map[string]uint64 `json:"offsets"`
-			}{m, offsets})
+				Metrics    triegs.Metrics       `json:"metrics"`
+				Offsets    map[string]uint64    `json:"offsets"`
+				Watermarks map[string]time.Time `json:"watermarks"`
+			}{m, offsets, marks})
 		}
 		if _, err := fmt.Fprint(a.stdout, m); err != nil {
 			return err
 		}
-		for _, source := range slices.Sorted(maps.Keys(offsets)) {
-			if _, err := fmt.Fprintf(a.stdout, "source %s: next offset %d\n", source, offsets[source]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return a.printSources(offsets, marks)
 	})
+}
+
+// printSources prints where each source stands.
+func (a *app) printSources(offsets map[string]uint64, marks map[string]time.Time) error {
+	var out strings.Builder
+	for _, source := range slices.Sorted(maps.Keys(offsets)) {
+		fmt.Fprintf(&out, "source %s: next offset %d", source, offsets[source])
+		if t, ok := marks[source]; ok {
+			fmt.Fprintf(&out, ", watermark %s", t.Format(time.RFC3339Nano))
+		}
+		out.WriteByte('\n')
+	}
+	if t, ok := marks[""]; ok {
+		fmt.Fprintf(&out, "without a source: watermark %s\n", t.Format(time.RFC3339Nano))
+	}
+	_, err := io.WriteString(a.stdout, out.String())
+	return err
+}
+
+// watermarks are those of the sources that have one; "" stands for the events
+// that came without a source.
+func watermarks(db *triegs.DB, snap *triegs.Snapshot) map[string]time.Time {
+	marks := map[string]time.Time{}
+	for _, source := range append(slices.Collect(maps.Keys(snap.Offsets())), "") {
+		if p, ok := db.Source(source); ok && !p.Watermark.IsZero() {
+			marks[source] = p.Watermark
+		}
+	}
+	return marks
 }
 
 // verifyCmd checks a store.

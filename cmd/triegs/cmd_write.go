@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/triegs/triegs"
+	"github.com/triegs/triegs/cmd/triegs/internal/input"
 )
 
 // runCmd is the main job: events in, answers out.
@@ -14,6 +18,7 @@ type runCmd struct {
 	Emit  string   `default:"answers" help:"answers, count or none."`
 	Stats bool     `help:"Print the figures of the store on standard error at the end."`
 	inputFlags
+	windowFlags
 	outputFlags
 }
 
@@ -26,7 +31,7 @@ func (c *runCmd) Run(a *app) error {
 	default:
 		return usagef("--emit %s: want answers, count or none", c.Emit)
 	}
-	if err := c.check(); err != nil {
+	if err := cmp.Or(c.inputFlags.check(), c.windowFlags.check()); err != nil {
 		return err
 	}
 	files := make([]*queryFile, len(c.Query))
@@ -36,11 +41,13 @@ func (c *runCmd) Run(a *app) error {
 			return err
 		}
 	}
-	return a.withStore(c.Dir, triegs.Options{}, func(db *triegs.DB) error {
+	var opts triegs.Options
+	c.set(&opts)
+	return a.withStore(c.Dir, opts, func(db *triegs.DB) error {
 		queries := make([]*triegs.Query, len(files))
 		for i, f := range files {
 			var err error
-			if queries[i], err = a.reuse(db, f); err != nil {
+			if queries[i], err = a.reuse(db, f, &c.windowFlags); err != nil {
 				return err
 			}
 		}
@@ -58,17 +65,31 @@ func (c *runCmd) Run(a *app) error {
 }
 
 // reuse registers the query of a file, unless the store has the same query, by
-// name and text, already.
-func (a *app) reuse(db *triegs.DB, f *queryFile) (*triegs.Query, error) {
+// name, text and windows, already.
+func (a *app) reuse(db *triegs.DB, f *queryFile, w *windowFlags) (*triegs.Query, error) {
 	q, err := db.Query(f.name)
 	if err == nil && q.Text() == f.text {
-		return q, nil
+		same, err := a.describe(f.name, f.text, w)
+		if err != nil {
+			return nil, f.locate(err)
+		}
+		if slices.Equal(windows(q), windows(same)) {
+			return q, nil
+		}
 	}
 	if err != nil && !errors.Is(err, triegs.ErrNoSuchQuery) {
 		return nil, err
 	}
-	q, err = db.Register(a.ctx, f.name, f.text)
+	q, err = w.register(a.ctx, db, f.name, f.text)
 	return q, f.locate(err)
+}
+
+// windows are those of the atoms of a query.
+func windows(q *triegs.Query) (list []string) {
+	for _, alias := range q.Explain().Aliases {
+		list = append(list, alias.Window)
+	}
+	return list
 }
 
 // emit prints what --emit asks for, of all queries at one epoch.
@@ -105,7 +126,9 @@ func (c *appendCmd) Run(a *app) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	return a.withStore(c.Dir, triegs.Options{}, func(db *triegs.DB) error {
+	var opts triegs.Options
+	c.set(&opts)
+	return a.withStore(c.Dir, opts, func(db *triegs.DB) error {
 		return a.load(db, &c.inputFlags, c.Source)
 	})
 }
@@ -115,16 +138,20 @@ type registerCmd struct {
 	Dir   string `arg:"" help:"Directory of the store; made if it is not there."`
 	Name  string `arg:"" help:"Name of the query."`
 	Query string `required:"" placeholder:"FILE" help:"File that holds the query."`
+	windowFlags
 }
 
 // Run runs the command.
 func (c *registerCmd) Run(a *app) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	f, err := readQuery(c.Query)
 	if err != nil {
 		return err
 	}
 	return a.withStore(c.Dir, triegs.Options{}, func(db *triegs.DB) error {
-		_, err := db.Register(a.ctx, c.Name, f.text)
+		_, err := c.register(a.ctx, db, c.Name, f.text)
 		return f.locate(err)
 	})
 }
@@ -142,5 +169,36 @@ func (c *dropCmd) Run(a *app) error {
 	}
 	return a.withStore(c.Dir, triegs.Options{}, func(db *triegs.DB) error {
 		return db.Drop(a.ctx, c.Name)
+	})
+}
+
+// advanceCmd moves logical time.
+type advanceCmd struct {
+	Dir  string `arg:"" help:"Directory of the store."`
+	Time string `arg:"" help:"Logical time: RFC 3339, or integer milliseconds since 1970 (a negative one behind --)."`
+	eventTimeFlags
+}
+
+// Run runs the command.
+func (c *advanceCmd) Run(a *app) error {
+	t, err := input.ParseTime(c.Time)
+	if err != nil {
+		return &usageError{err}
+	}
+	if err := mustExist(c.Dir); err != nil {
+		return err
+	}
+	var opts triegs.Options
+	c.set(&opts)
+	return a.withStore(c.Dir, opts, func(db *triegs.DB) error {
+		before := db.Metrics()
+		epoch, err := db.Advance(a.ctx, t)
+		if err != nil {
+			return err
+		}
+		m := db.Metrics()
+		_, err = fmt.Fprintf(a.stdout, "epoch %d: logical time %s, %d contributions expired, %d events wait\n",
+			epoch, m.Time.Format(time.RFC3339Nano), m.Expired-before.Expired, m.Waiting)
+		return err
 	})
 }

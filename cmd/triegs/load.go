@@ -19,6 +19,7 @@ type inputFlags struct {
 	Input  []string `sep:"none" placeholder:"FILE" help:"File of events, - for standard input (default). May be repeated; read in order. Gzip is unpacked."`
 	Format string   `placeholder:"FORMAT" help:"tsv, csv, jsonl or nt. Default: by extension, else tsv."`
 	Batch  int      `default:"1000" help:"Events in an epoch. Counts for nothing in jsonl with commit lines."`
+	lateFlags
 }
 
 // check refuses what cannot be run, before any store is touched.
@@ -43,7 +44,7 @@ func (f *inputFlags) check() error {
 			return usagef("--input - stands twice")
 		}
 	}
-	return nil
+	return f.lateFlags.check()
 }
 
 // load appends all events of the inputs to db.
@@ -61,19 +62,34 @@ func (a *app) load(db *triegs.DB, f *inputFlags, source string) (err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	p := a.newProgress()
 	defer p.done()
+	marks := false
 	for {
 		b, err := in.Next()
 		if errors.Is(err, io.EOF) {
+			p.done()
+			a.tellTimes(db, marks && f.Lateness == nil)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+		marks = marks || !b.Watermark.IsZero()
 		epoch, err := db.Append(a.ctx, b.Batch)
 		if err != nil {
 			return locate(b, err)
 		}
 		p.update(in.Events(), epoch)
+	}
+}
+
+// tellTimes tells, when all is read, what event time holds back, and that the
+// input speaks of event time in vain.
+func (a *app) tellTimes(db *triegs.DB, inVain bool) {
+	if inVain {
+		fmt.Fprintln(a.stderr, "triegs: watermarks count for nothing without --lateness")
+	}
+	if n := db.Metrics().Waiting; n > 0 {
+		fmt.Fprintf(a.stderr, "triegs: %d events wait for logical time to come to them\n", n)
 	}
 }
 
@@ -88,7 +104,7 @@ func locate(b *input.Batch, err error) error {
 			return b.At(i, err)
 		}
 	}
-	for _, fault := range []error{triegs.ErrOverflow, triegs.ErrBudget, triegs.ErrGap, triegs.ErrValue, triegs.ErrTime} {
+	for _, fault := range []error{triegs.ErrOverflow, triegs.ErrBudget, triegs.ErrGap, triegs.ErrValue, triegs.ErrTime, triegs.ErrLate} {
 		if errors.Is(err, fault) {
 			return b.At(0, fmt.Errorf("the batch of %d events that begins here: %w", len(b.Events), err))
 		}

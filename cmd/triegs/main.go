@@ -3,6 +3,7 @@
 //	triegs run --query FILE ...     read events, print the answers of queries
 //	triegs append DIR ...           append events to a store
 //	triegs register DIR NAME ...    register a query, drop removes it
+//	triegs advance DIR TIME         move logical time, so that what is due expires
 //	triegs answers DIR NAME         print the answers of a registered query
 //	triegs select DIR TEXT          answer a query once
 //	triegs explain --query FILE     tell what a query is and what it costs

@@ -3,26 +3,21 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/triegs/triegs"
 )
 
 // withStore opens the store in dir, "" for one in memory, calls f and closes
-// it. Events that the store skipped, and checkpoints that failed beside the
-// command, are told on standard error.
+// it. Events that the store left out, and checkpoints that failed beside the
+// command, are told on standard error. Logical time moves only by what f does.
 func (a *app) withStore(dir string, opts triegs.Options, f func(db *triegs.DB) error) (err error) {
-	skipped := map[string]int{}
-	var unsaved error
-	opts.OnEvent = func(n triegs.Notice) {
-		switch n.Kind {
-		case triegs.NoticeReplay:
-			skipped[n.Source] += n.Count
-		case triegs.NoticeCheckpointFailed:
-			unsaved = n.Err
-		}
-	}
+	var left leftOut
+	opts.OnEvent, opts.Tick = left.note, -1
 	p := a.newProgress()
 	opts.OnProgress = p.opening
 	db, err := triegs.OpenContext(a.ctx, dir, &opts)
@@ -32,15 +27,57 @@ func (a *app) withStore(dir string, opts triegs.Options, f func(db *triegs.DB) e
 	}
 	defer func() {
 		err = withClosing(err, db.Close())
-		for source, n := range skipped {
-			fmt.Fprintf(a.stderr, "triegs: source %s: %d events were in the store already\n", source, n)
-		}
+		left.tell(a.stderr, db.Metrics().Late)
 		// What the command itself asked for and did not get is its error.
-		if unsaved != nil && !errors.Is(err, unsaved) {
-			fmt.Fprintf(a.stderr, "triegs: no checkpoint, the log is kept: %s\n", message(unsaved))
+		if left.unsaved != nil && !errors.Is(err, left.unsaved) {
+			fmt.Fprintf(a.stderr, "triegs: no checkpoint, the log is kept: %s\n", message(left.unsaved))
 		}
 	}()
 	return f(db)
+}
+
+// leftOut is what a store has left out without an error of any call.
+type leftOut struct {
+	replayed           map[string]int // by source
+	missing, conflicts int
+	unsaved            error
+}
+
+// note takes a notice of the store.
+func (l *leftOut) note(n triegs.Notice) {
+	switch n.Kind {
+	case triegs.NoticeReplay:
+		if l.replayed == nil {
+			l.replayed = make(map[string]int)
+		}
+		l.replayed[n.Source] += n.Count
+	case triegs.NoticeMissing:
+		l.missing += n.Count
+	case triegs.NoticeConflict:
+		l.conflicts += n.Count
+	case triegs.NoticeCheckpointFailed:
+		l.unsaved = n.Err
+	}
+}
+
+// tell writes a line for each kind of events that there were.
+func (l *leftOut) tell(w io.Writer, late triegs.LateStats) {
+	for _, source := range slices.Sorted(maps.Keys(l.replayed)) {
+		fmt.Fprintf(w, "triegs: source %s: %d events were in the store already\n", source, l.replayed[source])
+	}
+	for _, kind := range []struct {
+		n    uint64
+		what string
+	}{
+		{late.Dropped, "events came too late and were dropped"},
+		{late.Outside, "events came too late for every window"},
+		{uint64(l.missing), "retractions found nothing"},
+		{uint64(l.conflicts), "insertions have an ID that another fact had by then"},
+	} {
+		if kind.n > 0 {
+			fmt.Fprintf(w, "triegs: %d %s\n", kind.n, kind.what)
+		}
+	}
 }
 
 // withClosing adds the error of Close to that of the command, unless it says the

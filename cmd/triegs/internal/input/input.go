@@ -112,13 +112,15 @@ type Batch struct {
 	File string
 	// Lines holds the line of each event, counted from 1.
 	Lines []int
+	// Commit is the line of the commit that ends the batch, 0 if none does.
+	Commit int
 }
 
 // At wraps err with the place of event i; an index outside of the batch gives
-// the place of its first event.
+// the place of its first event, or in a batch without any that of its commit.
 func (b *Batch) At(i int, err error) error {
 	if len(b.Lines) == 0 {
-		return &Error{File: b.File, Err: err}
+		return &Error{File: b.File, Line: b.Commit, Err: err}
 	}
 	if i < 0 || i >= len(b.Lines) {
 		i = 0
@@ -131,7 +133,8 @@ type record struct {
 	ev     triegs.Event
 	line   int
 	commit bool
-	time   time.Time // of a commit line, zero = none
+	// Of a commit line, zero = none.
+	time, watermark time.Time
 }
 
 // reader reads the records of one input. Next returns io.EOF at the end; any
@@ -239,9 +242,10 @@ func (s *Stream) fill() (*Batch, error) {
 			continue
 		}
 		c.limit = math.MaxInt
-		if len(b.Events) == 0 && rec.time.IsZero() {
+		if len(b.Events) == 0 && rec.time.IsZero() && rec.watermark.IsZero() {
 			continue // Nothing to commit, and no time to move to.
 		}
+		b.Commit, b.Watermark = rec.line, rec.watermark
 		s.finish(b, rec.time)
 		return b, nil
 	}

@@ -251,7 +251,9 @@ func TestJSONL(t *testing.T) {
 		{"delete by id and tuple", `{"op":"delete","id":"e1","relation":"r","tuple":[1]}`, []string{`1: delete r("1"^^<http://www.w3.org/2001/XMLSchema#integer>) id=e1`}, nil},
 		{"escapes", `{"relation":"\u0072","tuple":["a\"\\\/\b\f\n\r\t\u00e9\uD83D\uDE1F"],"id":"\u0061"}`, []string{"1: insert r(\"a\\\"\\\\/\\b\\f\\n\\r\\té😟\") id=a"}, nil},
 		{"empty lines", "\n\r\n" + `{"relation":"r","tuple":[1]}` + "\n\n", []string{`3: insert r("1"^^<http://www.w3.org/2001/XMLSchema#integer>)`}, nil},
-		{"watermark", `{"op":"commit","watermark":5}`, []string{"stdin:1:", "watermark"}, triegs.ErrUnsupported},
+		{"watermark of an event", `{"relation":"r","tuple":[1],"watermark":5}`, []string{"stdin:1:", "watermark"}, triegs.ErrSyntax},
+		{"watermark that is no time", `{"op":"commit","watermark":"soon"}`, []string{"stdin:1:", "watermark"}, triegs.ErrTime},
+		{"watermark too large", `{"op":"commit","watermark":9223372036855}`, []string{"stdin:1:", "watermark"}, triegs.ErrTime},
 		{"unknown key", `{"relation":"r","tupel":[1]}`, []string{"stdin:1:", "tupel"}, triegs.ErrSyntax},
 		{"other letter case", `{"Relation":"r","tuple":[1]}`, []string{"stdin:1:"}, triegs.ErrSyntax},
 		{"key twice", `{"relation":"r","tuple":[1],"tuple":[2]}`, []string{"stdin:1:", "twice"}, triegs.ErrSyntax},
@@ -420,11 +422,12 @@ func TestBatches(t *testing.T) {
 		return s
 	}
 	commits := ev(1, "") + ev(2, "") + ev(3, "") + `{"op":"commit"}` + "\n" + `{"op":"commit"}` + "\n" + ev(4, `,"time":9000`) + `{"op":"commit","time":5000}` + "\n" + `{"op":"commit","time":6000}` + "\n" + ev(5, "")
+	marks := ev(1, `,"time":1000`) + `{"op":"commit","watermark":"1970-01-01T00:00:07+00:00"}` + "\n" + `{"op":"commit","watermark":8000,"time":5000}` + "\n" + ev(2, "")
 	tests := []struct {
 		name  string
 		paths []string
 		opts  Options
-		want  []string // "offset+events time"
+		want  []string // "offset+events time", then the watermark if there is one
 	}{
 		{"by number", []string{path("a.tsv", tsv(1000, 3000, 2000, 4000, 5000))}, Options{Batch: 2}, []string{"0+2 3", "2+2 4", "4+1 5"}},
 		{"exact", []string{path("b.tsv", tsv(1000, 3000))}, Options{Batch: 2}, []string{"0+2 3"}},
@@ -440,6 +443,7 @@ func TestBatches(t *testing.T) {
 		{"gzip with commit lines", []string{path("m.jsonl.gz", zip(commits))}, Options{Batch: 2}, []string{"0+3 none", "3+1 5", "4+0 6", "4+1 none"}},
 		{"commit lines from stdin", []string{Stdin}, Options{Batch: 2, Format: "jsonl", Stdin: strings.NewReader(commits + ev(6, "") + ev(7, ""))},
 			[]string{"0+2 none", "2+1 none", "3+1 5", "4+0 6", "4+3 none"}},
+		{"watermarks", []string{path("r.jsonl", marks)}, Options{Batch: 2}, []string{"0+1 1 to 7", "1+0 5 to 8", "1+1 none"}},
 		{"no inputs", nil, Options{Batch: 2}, nil},
 		{"empty inputs", []string{path("n.tsv", ""), path("o.csv", ""), path("p.jsonl", "\n"), path("q.nt", "# nothing\n"), Stdin}, Options{Batch: 2}, nil},
 	}
@@ -464,6 +468,9 @@ func TestBatches(t *testing.T) {
 				if !b.Time.IsZero() {
 					at = strconv.FormatInt(b.Time.Unix(), 10)
 				}
+				if !b.Watermark.IsZero() {
+					at += fmt.Sprintf(" to %d", b.Watermark.Unix())
+				}
 				got = append(got, fmt.Sprintf("%d+%d %s", b.Offset, len(b.Events), at))
 				if b.Source != "src" {
 					t.Errorf("source %q", b.Source)
@@ -473,6 +480,26 @@ func TestBatches(t *testing.T) {
 				t.Errorf("got %s, want %s", g, w)
 			}
 		})
+	}
+}
+
+// TestCommitPlace: what is wrong with a batch without events is told with the
+// line of its commit.
+func TestCommitPlace(t *testing.T) {
+	text := `{"relation":"r","tuple":[1]}` + "\n" + `{"op":"commit"}` + "\n\n" + `{"op":"commit","watermark":5}` + "\n"
+	s, err := Open([]string{Stdin}, Options{Format: "jsonl", Batch: 10, Stdin: strings.NewReader(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, want := range []string{"stdin:1: why", "stdin:4: why"} {
+		b, err := s.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.At(0, errors.New("why")).Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

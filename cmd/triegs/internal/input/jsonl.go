@@ -10,7 +10,7 @@ import (
 //
 //	{"op":"insert","relation":"pay","tuple":["a","b",12.5],"time":"...","id":"e1","value":1}
 //
-// or {"op":"commit"}, optionally with "time". op defaults to insert; a delete
+// or {"op":"commit"}, optionally with "time" and "watermark". op defaults to insert; a delete
 // with an id needs neither relation nor tuple.
 //
 // In a tuple a JSON string is a plain string, an integer an integer, another
@@ -135,7 +135,9 @@ func (r *jsonlReader) field(s *scanner, key uint, rec *record) (err error) {
 	case keyValue:
 		rec.ev.Value, err = s.textOrNumber()
 	case keyWatermark:
-		err = fmt.Errorf("%w: watermarks are not built yet", triegs.ErrUnsupported)
+		if text, err = s.textOrInteger(); err == nil {
+			rec.watermark, err = parseTime(text)
+		}
 	}
 	return err
 }
@@ -144,10 +146,13 @@ func (r *jsonlReader) field(s *scanner, key uint, rec *record) (err error) {
 // tuple.
 func (r *jsonlReader) check(seen uint, rec *record, terms *slab) error {
 	if rec.commit {
-		if seen&^(keyOp|keyTime) != 0 {
-			return fmt.Errorf("%w: a commit has no key but op and time", triegs.ErrSyntax)
+		if seen&^(keyOp|keyTime|keyWatermark) != 0 {
+			return fmt.Errorf("%w: a commit has no key but op, time and watermark", triegs.ErrSyntax)
 		}
 		return nil
+	}
+	if seen&keyWatermark != 0 {
+		return fmt.Errorf("%w: only a commit has a watermark", triegs.ErrSyntax)
 	}
 	byID := rec.ev.Op == triegs.Delete && seen&keyID != 0
 	switch {

@@ -41,6 +41,10 @@ func parseTime(b []byte) (time.Time, error) {
 	return t.UTC(), nil
 }
 
+// ParseTime reads a time as all inputs have it: integer milliseconds since 1970
+// or RFC 3339 with its zone offset. The result is in UTC. Errors: ErrTime.
+func ParseTime(text string) (time.Time, error) { return parseTime([]byte(text)) }
+
 // isRFC3339 checks the shape of a time, which the time package is loose about:
 // it takes hours of one digit and a comma before the fraction.
 func isRFC3339(b []byte) bool {
