@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -433,7 +434,6 @@ func (v *windowRig) run(r *rig, steps int, keys uint64) {
 		}
 		r.step(v.rng.Uint64(), v.rng.Uint64(), v.rng.Uint64(), v.rng.Uint64(), keys)
 	}
-	r.end(true)
 }
 
 // TestWindowModel runs random operations with windows of all kinds, several to a
@@ -450,6 +450,7 @@ func TestWindowModel(t *testing.T) {
 				t.Run(fmt.Sprintf("start=%d/keys=%d/seed=%d", start, keys, seed), func(t *testing.T) {
 					r := newWindowRig(t, seed*16+keys, start, int64(seed*2)-12)
 					r.windows.run(r, steps, keys)
+					r.end(true)
 					total.expired += r.windows.expired
 					total.moved += r.windows.moved
 					total.early += r.windows.early
@@ -461,5 +462,225 @@ func TestWindowModel(t *testing.T) {
 	t.Logf("%d contributions expired, %d changes, %d times due, %d of them early", total.expired, total.moved, total.dues, total.early)
 	if total.expired < 5*steps || total.early*20 > total.dues {
 		t.Fatal("the model has not seen enough")
+	}
+}
+
+// TestWindowCaptures goes on, in the middle of a run with windows and captures in
+// slices, from a restored store whose windows are set again.
+func TestWindowCaptures(t *testing.T) {
+	steps := 600
+	if testing.Short() {
+		steps = 200
+	}
+	restored := 0
+	for _, keys := range []uint64{2, 40} {
+		for seed := range uint64(6) {
+			t.Run(fmt.Sprintf("keys=%d/seed=%d", keys, seed), func(t *testing.T) {
+				r := newRig(t, 2, 1, 3)
+				r.s.Track()
+				r.windows = &windowRig{rng: rand.New(rand.NewPCG(seed, 9)), ahead: int64(seed*2) - 8}
+				v := &saver{t: t, rng: rand.New(rand.NewPCG(seed, keys))}
+				for range 4 {
+					for range steps {
+						r.windows.run(r, 1, keys)
+						if len(r.s.dirty) == 0 && len(r.begin.arity) == len(r.m.arity) {
+							v.boundary(r.s)
+						}
+					}
+					r.end(true)
+					if v.c != nil {
+						v.c.Done(false)
+						v.c = nil
+					}
+					v.chain = append(v.chain, capture(t, r.s, len(v.chain) == 0, 3))
+					want := stateOf(r.s)
+					r.s = restoreChain(t, want.arity, v.chain, want.next)
+					for rel := range r.m.looks {
+						r.resetWindows(uint32(rel))
+					}
+					want.compare(t, r.s)
+					r.windows.check(r)
+					r.s.Begin()
+				}
+				restored += v.restored
+			})
+		}
+	}
+	if restored < steps/4 {
+		t.Fatalf("%d captures restored", restored)
+	}
+}
+
+// resetWindows sets the windows that the model has.
+func (r *rig) resetWindows(rel uint32) {
+	f := &r.m.looks[rel]
+	var windows []query.Window
+	for _, w := range f.list {
+		windows = append(windows, w.win)
+	}
+	if windows != nil || f.keep != Forever {
+		r.s.SetWindows(rel, f.at, windows, f.keep)
+	}
+}
+
+// TestRestoreUnderWindows: windows that are set before a store is filled look at
+// what it is filled with.
+func TestRestoreUnderWindows(t *testing.T) {
+	s := NewStore()
+	s.Track()
+	rel := s.AddRelation(1)
+	s.Begin()
+	for i := range int64(200) {
+		insert(t, s, rel, []uint64{uint64(i % 50)}, 199-i)
+	}
+	s.Commit()
+	chunks := capture(t, s, true, 100)
+	twin := NewStore()
+	twin.Track()
+	twin.AddRelation(1)
+	twin.SetWindows(rel, 150, []query.Window{{Range: 20}, {Last: 30}}, 0)
+	r := twin.Restore()
+	for _, chunk := range chunks {
+		if err := r.Add(chunk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Finish([]uint64{s.Sequence(rel)}); err != nil {
+		t.Fatal(err)
+	}
+	for w, want := range []int64{20, 30} {
+		n := int64(0)
+		for f := twin.FactsIn(rel, w); f.Next(); {
+			n += f.Count()
+		}
+		if n != want {
+			t.Errorf("window %d shows %d contributions, want %d", w, n, want)
+		}
+	}
+	twin.Begin()
+	if n, _ := twin.Advance(150); n != 200-30-49-20 {
+		t.Errorf("%d expired", n) // kept: numbers from 170 on, times from 131 on
+	}
+	twin.Commit()
+	if err := twin.verify(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFreeWindows pins that a window that slides allocates nothing in a steady
+// state, whatever its kind.
+func TestFreeWindows(t *testing.T) {
+	for _, windows := range [][]query.Window{
+		{{Range: 20_000}}, {{Last: 20_000}}, {{Range: 20_000, Slide: 50}, {Range: 300}, {Last: 500}},
+	} {
+		s, r := windowStore(windows...)
+		tuple := make([]uint64, 2)
+		k, sum := int64(0), int64(0)
+		epoch := func(end func()) {
+			for range 100 {
+				tuple[0], tuple[1] = uint64(k%5000), uint64(k*k%7)
+				if s.Insert(r, tuple, k, uint64(k%2), "") != nil {
+					t.Error("insert")
+				}
+				k++
+			}
+			s.Advance(k)
+			for w := range windows {
+				for c := s.WindowChanges(r, w); c.Next(); {
+					sum += c.New()
+				}
+				for c := s.OutsideChanges(r, w); c.Next(); {
+					sum += c.New()
+				}
+			}
+			if due, ok := s.Due(); ok {
+				sum += due
+			}
+			end()
+			s.Begin()
+		}
+		for range 600 {
+			epoch(s.Commit)
+		}
+		if n := testing.AllocsPerRun(100, func() { epoch(s.Commit) }); n != 0 {
+			t.Errorf("%v: an epoch: %v allocations", windows, n)
+		}
+		undo := func() {
+			s.Rollback()
+			k -= 100
+		}
+		epoch(undo)
+		if n := testing.AllocsPerRun(100, func() { epoch(undo) }); n != 0 {
+			t.Errorf("%v: an undone epoch: %v allocations", windows, n)
+		}
+	}
+}
+
+// TestWindowBytes compares the accounting of indexes with what the runtime says.
+func TestWindowBytes(t *testing.T) {
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	s, r := windowStore(query.Window{Range: 1 << 40}, query.Window{Last: 1 << 20}, within(100))
+	for i := range uint64(300_000) {
+		insert(t, s, r, []uint64{i / 3, i % 2}, int64(i*7919%300_000))
+	}
+	advance(t, s, r, 300_000)
+	s.Commit()
+	got, want := s.Bytes(), heap()-before
+	if got < want*9/10 || got > want*11/10 {
+		t.Fatalf("%d bytes, the heap grew by %d", got, want)
+	}
+	with := s.Bytes()
+	s.SetWindows(r, 300_000, nil, Forever)
+	s.Begin()
+	s.Commit()
+	if left := s.Bytes(); left > with-2*300_000*24 {
+		t.Fatalf("%d bytes without windows, %d with", left, with)
+	}
+	runtime.KeepAlive(s)
+}
+
+// TestIndexLeavesOut: where everything is kept, an index holds what windows may
+// look at, and comes back whole for a longer window.
+func TestIndexLeavesOut(t *testing.T) {
+	s, r := newStore(2)
+	s.SetWindows(r, 0, []query.Window{within(100), {Last: 50}, within(math.MaxInt64)}, Forever)
+	for i := range int64(10_000) {
+		insert(t, s, r, []uint64{uint64(i % 10), 1}, i)
+		if i%100 == 99 {
+			advance(t, s, r, i)
+		}
+	}
+	f := s.rels[r].frames
+	if f.times.n != 100 || f.numbers.n != 50 {
+		t.Fatalf("%d and %d entries", f.times.n, f.numbers.n)
+	}
+	tuple := []uint64{3, 1}
+	for w, want := range []int64{10, 5, 1000} {
+		if got := s.CountIn(r, w, tuple); got != want {
+			t.Errorf("window %d: %d, want %d", w, got, want)
+		}
+	}
+	remove(t, s, r, 3, 1) // one that is in no index
+	s.SetWindows(r, 9_999, []query.Window{within(1000), {Last: 2000}}, Forever)
+	for w, want := range []int64{100, 200} {
+		if got := s.CountIn(r, w, tuple); got != want {
+			t.Errorf("window %d: %d, want %d", w, got, want)
+		}
+	}
+	if f := s.rels[r].frames; f.times.n != 1000 || f.numbers.n != 2000 {
+		t.Fatalf("%d and %d entries", f.times.n, f.numbers.n)
+	}
+	s.Rollback()
+	if err := s.verify(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Count(r, tuple); got != 1000 {
+		t.Fatalf("%d copies after the rollback", got)
 	}
 }
