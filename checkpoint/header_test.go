@@ -30,7 +30,7 @@ func sample() Header {
 		Sources: []Source{
 			{Name: "kafka", Incarnation: "inc-1", Next: 10, Skipped: 2},
 			{Name: "late", Watermark: math.MinInt64, HasWatermark: true},
-			{Name: "zero", HasWatermark: true},
+			{Name: "zero", HasWatermark: true, Explicit: true},
 		},
 		Digest: [2]uint64{3, 4}, Flags: 5, Lateness: 5_000_000_000, EventTime: true, Clocked: true, Waiting: []byte("events that wait"),
 	}
@@ -78,33 +78,36 @@ func TestStrict(t *testing.T) {
 	long := append([]byte{1, 0x80, 0x00}, p[2:]...) // The epoch in two bytes.
 	more := append(bytes.Clone(p), 0)
 	// A header that is empty ends with the numbers of its relations, queries and
-	// sources, its lateness and the length of what waits.
-	tail := func(last ...byte) []byte { return append(bytes.Clone(p[:len(p)-5]), last...) }
+	// sources, its lateness, the flags of its time and the length of what waits.
+	tail := func(last ...byte) []byte { return append(bytes.Clone(p[:len(p)-6]), last...) }
 	max63 := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
 	beyond := append(bytes.Clone(max63[:8]), 0xff, 0x01)
 	query := func(flags byte, window ...byte) []byte {
 		q := append([]byte{0, 1, 0, 0, flags}, window...)
-		return tail(append(q, make([]byte, 1+8+3)...)...)
+		return tail(append(q, make([]byte, 1+8+4)...)...)
 	}
 	relation := func(keep []byte) []byte {
 		r := append(make([]byte, 0, 64), 1, 0, 0, 0)
 		r = append(append(r, make([]byte, 16+1)...), keep...)
-		return tail(append(r, 0, 0, 0, 0)...)
+		return tail(append(r, 0, 0, 0, 0, 0)...)
 	}
 	for _, q := range [][]byte{
-		tail(0, 0, 0, 0, 0), relation([]byte{0}), relation(max63), query(0), query(4, 0, 0, 1),
-		tail(0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0), tail(append(append([]byte{0, 0, 0}, max63...), 0)...),
+		tail(0, 0, 0, 0, 0, 0), relation([]byte{0}), relation(max63), query(0), query(4, 0, 0, 1),
+		tail(0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0), tail(0, 0, 1, 0, 0, 0, 0, 3, 0, 0, 0, 0),
+		tail(append(append([]byte{0, 0, 0}, max63...), 0, 0)...), tail(0, 0, 0, 0, 3, 0),
 	} {
 		if _, err := DecodeHeader(sum(q)); err != nil {
 			t.Fatalf("%x, which the others are near to: %v", q, err)
 		}
 	}
 	for name, q := range map[string][]byte{
-		"long number": long, "left over": more, "count of sources": tail(0, 0, 100, 0, 0),
+		"long number": long, "left over": more, "count of sources": tail(0, 0, 100, 0, 0, 0),
 		"retention": relation(beyond), "flag of a query": query(8), "window of zeros": query(4, 0, 0, 0),
-		"window": query(4, append(beyond, 0, 0)...), "flag of a source": tail(0, 0, 1, 0, 0, 0, 0, 2, 0, 0, 0),
-		"lateness": tail(append(append([]byte{0, 0, 0}, beyond...), 0)...),
-		"waiting":  tail(0, 0, 0, 0, 5, 1, 2, 3, 4),
+		"window": query(4, append(beyond, 0, 0)...), "flag of a source": tail(0, 0, 1, 0, 0, 0, 0, 4, 0, 0, 0, 0),
+		"told but no watermark": tail(0, 0, 1, 0, 0, 0, 0, 2, 0, 0, 0, 0),
+		"lateness":              tail(append(append([]byte{0, 0, 0}, beyond...), 0, 0)...),
+		"flag of the time":      tail(0, 0, 0, 0, 4, 0),
+		"waiting":               tail(0, 0, 0, 0, 0, 5, 1, 2, 3, 4),
 	} {
 		if _, err := DecodeHeader(sum(q)); !errors.Is(err, errs.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)

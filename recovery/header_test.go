@@ -35,6 +35,7 @@ func TestHeaderCarries(t *testing.T) {
 		"plain": {Incarnation: "1", Next: 7, Skipped: 2},
 		"zero":  {HasWatermark: true},
 		"timed": {Next: 9, Watermark: -5, HasWatermark: true},
+		"told":  {Next: 9, Watermark: -6, HasWatermark: true, Explicit: true},
 	}
 	f := &epoch.Frozen{
 		Epoch: 9, Time: -1, LastTerm: 4, Catalog: c, Sources: rootvec.SourcesOf(sources), Digest: rootvec.Digest{1, 2},

@@ -41,7 +41,7 @@ func samples() []*Record {
 			},
 			Sources: []Source{{Name: "kafka:0", Incarnation: "run-1", Next: 151, Skipped: 3}, {Next: math.MaxUint64},
 				{Name: "low", Watermark: math.MinInt64, HasWatermark: true},
-				{Name: "zero", Next: 1, HasWatermark: true},
+				{Name: "zero", Next: 1, HasWatermark: true, Explicit: true},
 				{Name: "high", Skipped: math.MaxUint64, Watermark: math.MaxInt64, HasWatermark: true}},
 			EventTime: true, Lateness: 60_000_000_000,
 			Digest: [2]uint64{0x0123456789abcdef, math.MaxUint64},
@@ -54,7 +54,8 @@ func samples() []*Record {
 		{Epoch: 11, Kind: Skip, Sources: []Source{{Name: "s", Incarnation: "i", Next: 9}}},
 		{Epoch: math.MaxUint64, Time: math.MaxInt64, Kind: Reset, Sources: []Source{{Name: "s", Incarnation: "j"}}},
 		{Epoch: 12, Time: 5, Kind: Advance, Sources: []Source{{Name: "s", Incarnation: "i", Next: 9, Watermark: 5, HasWatermark: true}}, EventTime: true, Lateness: 1},
-		{Epoch: 13, Kind: Retain, Retain: &Retention{Relation: "knows", Span: 86_400_000_000_000}},
+		{Epoch: 13, Kind: Retain, Retain: &Retention{Relation: "knows", Span: 86_400_000_000_000}, Clocked: true},
+		{Epoch: 13, Kind: Advance, EventTime: true},
 		{Epoch: 14, Kind: Retain, Retain: &Retention{Relation: "", Span: 0}},
 		{Epoch: 15, Kind: Retain, Query: &Query{}, Retain: &Retention{Span: math.MaxInt64}},
 	}
@@ -99,7 +100,7 @@ func randomRecord(rng *rand.Rand) *Record {
 	for range rng.IntN(3) {
 		s := Source{Name: fmt.Sprint("s", rng.IntN(9)), Incarnation: "i", Next: rng.Uint64(), Skipped: rng.Uint64() % 3}
 		if s.HasWatermark = rng.IntN(2) == 0; s.HasWatermark {
-			s.Watermark = int64(rng.Uint64())
+			s.Watermark, s.Explicit = int64(rng.Uint64()), rng.IntN(2) == 0
 		}
 		r.Sources = append(r.Sources, s)
 	}
@@ -107,7 +108,7 @@ func randomRecord(rng *rand.Rand) *Record {
 		size := func() int64 { return int64(rng.Uint64()>>1) >> rng.UintN(64) }
 		r.Query = &Query{Name: "q", Text: "t", Set: rng.IntN(2) == 0, Window: Window{size(), size(), size()}}
 		r.Retain = &Retention{Relation: "r", Span: size()}
-		r.EventTime, r.Lateness = true, size()
+		r.EventTime, r.Lateness, r.Clocked = true, size(), rng.IntN(2) == 0
 	}
 	for i := range rng.IntN(40) {
 		e := Event{Op: uint8(rng.UintN(9)), Relation: rng.Uint32N(3), Time: r.Time + rng.Int64N(3)}
