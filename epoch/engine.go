@@ -566,9 +566,10 @@ func (e *Engine) Pass(time int64) error {
 }
 
 // release applies what has waited for its time. Where time is not that of events
-// any more, that is what an earlier opening has left.
+// any more, that is what an earlier opening has left, and it is left alone until
+// time moves: a query may come or go between two openings.
 func (e *Engine) release() (r window.Released) {
-	if e.timed || e.facts.WaitingLen()+e.facts.Held() > 0 {
+	if e.timed || e.rec.Time > e.time && e.facts.WaitingLen()+e.facts.Held() > 0 {
 		r = e.facts.Release(e.rec.Time, settled(e.rec.Time, e.lateness))
 	}
 	return r
