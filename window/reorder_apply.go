@@ -193,7 +193,7 @@ func (s *Store) cancel(ev event) {
 }
 
 // bringBack puts a contribution back that an event has taken away, under its
-// number, unless its ID has gone to another one since.
+// number, unless its ID or its number has gone to another one since.
 func (s *Store) bringBack(was event) {
 	rel, tuple, e, id := was.rel(), was.tuple(), was.entry(), s.reorder.names.of(was[evID])
 	r := s.rels[rel]
@@ -221,11 +221,9 @@ func (s *Store) bringBack(was event) {
 		s.name(name{uint64(rel), e.seq}, named{id, e.time, rec})
 	}
 	s.copies.insert(tail, e)
-	if f := r.frames; f != nil {
-		f.add(&s.copies, rec, e.time, e.seq)
-		if f.byTime && f.byNumber && !f.need.has(e.time, e.seq) {
-			f.full = true
-		}
+	// It was kept at a time that is not final, so Advance still keeps it.
+	if r.frames != nil {
+		r.frames.add(&s.copies, rec, e.time, e.seq)
 	}
 	s.live++
 	s.undo.put(rel, rec, e)

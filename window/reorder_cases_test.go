@@ -82,6 +82,10 @@ func TestRelease(t *testing.T) {
 			{[]Waiting{in(0, 1, "e")}, 9, 0, Released{Applied: 1}},
 			{[]Waiting{in(12, 2, "e")}, 12, 0, Released{Applied: 1, Columns: 1}},
 		}, "[12] 1 0"},
+		{"a deletion by ID does not find what is expired at its time", window, []step{
+			{[]Waiting{in(0, 1, "e")}, 9, 5, Released{Applied: 1}},
+			{[]Waiting{outID(12, "e")}, 12, 5, Released{Missing: 1}},
+		}, "[] 1 0"},
 		{"it is not free before", window, []step{
 			{[]Waiting{in(0, 1, "e"), in(9, 2, "e")}, 12, 5, Released{Applied: 1, Conflicts: 1}},
 		}, "[] 1 0"},
@@ -92,6 +96,17 @@ func TestRelease(t *testing.T) {
 		{"what is final is no longer held", nil, []step{
 			{[]Waiting{in(1, 1, ""), in(2, 1, ""), in(3, 1, "")}, 3, 1, Released{Applied: 3}},
 		}, "[1 2 3] 2 0"},
+		{"nor does what is final", nil, []step{
+			{[]Waiting{in(10, 1, "")}, 10, 1, Released{Applied: 1}},
+			{nil, 10, 100, Released{}},
+			{[]Waiting{out(5, 1)}, 10, 100, Released{Applied: 1, Columns: 1}},
+		}, "[] 2 0"},
+		{"a refresh to a time long ago is undone after its expiry", window, []step{
+			{[]Waiting{in(-8, 1, "e")}, -3, 7, Released{Applied: 1}},
+			{[]Waiting{in(-20, 1, "e")}, -2, 7, Released{Applied: 1}},
+			// At -3 the ID was still that of the other fact.
+			{[]Waiting{in(-3, 2, "e")}, 4, 7, Released{Conflicts: 1}},
+		}, "[] 2 0"},
 		{"time does not go back", nil, []step{
 			{[]Waiting{in(5, 1, "")}, 5, 0, Released{Applied: 1}},
 			{[]Waiting{in(5, 1, "")}, 3, 0, Released{Applied: 1}},
@@ -156,6 +171,56 @@ func shownTimes(s *Store) []int64 {
 	}
 	slices.Sort(times)
 	return times
+}
+
+// TestOldestKept deletes from a fact with many contributions, at times of which
+// each keeps another part of them.
+func TestOldestKept(t *testing.T) {
+	for _, n := range []int64{1, 2, 60, 65, 200, 1000} {
+		for _, value := range []uint64{0, 1} {
+			s := NewStore()
+			s.AddRelation(1)
+			s.SetWindows(0, 0, []query.Window{{Range: 100}}, 0)
+			s.Begin()
+			for i := range n {
+				s.Wait(Waiting{Tuple: []uint64{1}, Time: i, Value: uint64(i % 3)})
+			}
+			s.Release(n, 0)
+			s.Advance(n)
+			s.Commit()
+			for at := range n {
+				want := max(0, at-99)
+				for value == 1 && want%3 != 1 {
+					want++
+				}
+				if want > at {
+					want = -1
+				}
+				s.Begin()
+				s.Wait(Waiting{Delete: true, Tuple: []uint64{1}, Time: at, Value: value})
+				s.Release(n, 0)
+				if got := missing(s, n); got != want {
+					t.Fatalf("%d contributions: a deletion of value %d at %d takes that of %d, want %d", n, value, at, got, want)
+				}
+				s.Rollback()
+			}
+		}
+	}
+}
+
+// missing is the first time up to n without a contribution, -1 if there is none.
+func missing(s *Store, n int64) int64 {
+	next := int64(0)
+	for c := range s.Scan(0) {
+		if c.Time != next {
+			return next
+		}
+		next++
+	}
+	if next == n {
+		return -1
+	}
+	return next
 }
 
 // TestStandsAlone pins that the common late event has nobody search the history.
@@ -267,6 +332,58 @@ func TestArrivalAfterEvents(t *testing.T) {
 		t.Fatalf("%d contributions expire, want 1", n)
 	}
 	s.Commit()
+}
+
+// TestBetweenModes has events that do not wait use the ID and the number of a
+// contribution that is about to come back.
+func TestBetweenModes(t *testing.T) {
+	s := NewStore()
+	s.AddRelation(1)
+	epoch := func(events ...Waiting) {
+		s.Begin()
+		for _, w := range events {
+			s.Wait(w)
+		}
+		s.Release(20, 0)
+		s.Commit()
+		if err := errors.Join(s.verify(), s.reorder.verify(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	epoch(in(5, 1, "e"), in(6, 1, "f"), outID(7, "e"), in(9, 1, "f"))
+	s.Begin()
+	if err := s.Insert(0, []uint64{2}, 3, 0, "e"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DeleteID("f", 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Commit()
+	epoch(in(6, 1, "e"), outID(8, "f"))
+	// The deletion of e is done again, on what has the ID now.
+	if got := fmt.Sprint(shownTimes(s)); got != "[9]" {
+		t.Fatalf("live: %s, want the last refresh", got)
+	}
+}
+
+// TestSameNumber has a buffer that no store has written bring two contributions
+// back under one number.
+func TestSameNumber(t *testing.T) {
+	data := []byte{1, 1, 20, 19, 0, 2, 0,
+		0x23 | 0x40, 10, 1, 'e', 11, 6, 1, 6, 0, 7, 1, 'e',
+		0x23, 1, 'f', 11, 6, 1, 1, 0, 8, 1, 'f'}
+	s, err := restored(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Begin()
+	s.Wait(in(4, 3, "e"))
+	s.Wait(in(4, 3, "f"))
+	s.Release(10, 0)
+	s.Commit()
+	if err := errors.Join(s.verify(), s.reorder.verify(s)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestReorderMemory checks that a buffer that has emptied gives its memory back,
