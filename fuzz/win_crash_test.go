@@ -294,7 +294,7 @@ func (r *winReference) check(db *triegs.DB) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		if err := differ(got, q.Oracle().Eval(r.model.store)); err != nil {
+		if err := differ(got, q.Oracle().Eval(r.model.state())); err != nil {
 			r.Fatalf("%s at offset %d, time %d: %v", text, at, r.model.now, err)
 		}
 		r.counts["answer sets"]++

@@ -48,7 +48,8 @@ func drawWin(seed uint64, eventTime bool, steps int) *winCase {
 	// Times anywhere in int64, with room for the whole case.
 	room := int64(steps) * 400
 	d.unit = oneOf(r, int64(1), 1, 1, 7, 1_000_000_000)
-	d.now = oneOf(r, int64(0), 0, -50, 1_700_000_000_000_000_000, math.MinInt64, math.MaxInt64-room*d.unit-1)
+	// A slide has no step before the first that int64 holds.
+	d.now = oneOf(r, int64(0), 0, -50, 1_700_000_000_000_000_000, math.MinInt64+30*d.unit, math.MaxInt64-room*d.unit-1)
 	d.limit = math.MaxInt64 - 100*d.unit
 	if eventTime {
 		d.c.lateness = int64(oneOf(r, 0, 0, 5, 20, 60)) * d.unit
@@ -146,7 +147,7 @@ func (d *winDrawer) anchor() {
 	for _, rel := range d.relations {
 		windows := []oracle.Window{{Range: winReach * d.unit}, {Last: winLastMost}}
 		if d.whole(rel) || percent(d.r, 20) {
-			windows = []oracle.Window{{}}
+			windows[0] = oracle.Window{}
 		}
 		for i, w := range windows {
 			q := winQuery{Query: randq.Query{Name: fmt.Sprintf("keep%d%s", i, rel), Window: w}}
@@ -249,7 +250,7 @@ func (d *winDrawer) appendStep(i int) {
 			a.at = plus(d.now, -d.r.Int64N(30)*d.unit)
 		}
 	}
-	state := d.m.store.Clone()
+	state := d.m.state().Clone()
 	for range n {
 		e := d.event(state)
 		if _, err := state.Apply([]oracle.Event{e}, false); err != nil && !a.ignore && !d.c.eventTime && percent(d.r, 70) {

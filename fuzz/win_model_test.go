@@ -172,6 +172,7 @@ type winModel struct {
 	c        *winCase
 	store    *oracle.Store
 	input    oracle.Reorder // event time
+	stale    bool           // store is not what input says
 	started  bool           // now was set
 	now      int64
 	marks    map[int]int64   // watermarks by source
@@ -239,11 +240,11 @@ func (m *winModel) arrive(a *winAct) error {
 	if !known {
 		mark = math.MinInt64
 	}
-	m.explicit[a.source] = m.explicit[a.source] || !a.silent
+	explicit := m.explicit[a.source] || !a.silent
 	others := m.watermark(a.source)
 	for _, e := range a.events {
 		now := max(m.now, min(others, mark))
-		if !m.explicit[a.source] {
+		if !explicit {
 			mark = max(mark, e.Time)
 		}
 		if now >= math.MinInt64+m.c.lateness && e.Time < now-m.c.lateness {
@@ -261,7 +262,7 @@ func (m *winModel) arrive(a *winAct) error {
 	if !a.silent {
 		mark = max(mark, a.at)
 	}
-	m.marks[a.source] = mark
+	m.marks[a.source], m.explicit[a.source] = mark, explicit
 	m.move(m.watermark(-1))
 	return nil
 }
@@ -290,16 +291,25 @@ func (m *winModel) move(t int64) {
 	m.settle()
 }
 
-// settle brings the state to the logical time.
+// settle brings the state to the logical time. In event-time mode it is made when
+// somebody looks at it.
 func (m *winModel) settle() {
-	keep := m.retention()
 	if m.c.eventTime {
 		m.input.Advance(m.now)
-		m.store, _, _ = m.input.State(keep)
+		m.stale = true
 		return
 	}
-	m.store.Retain(keep)
+	m.store.Retain(m.retention())
 	m.store.Advance(m.now)
+}
+
+// state is what the store holds.
+func (m *winModel) state() *oracle.Store {
+	if m.stale {
+		m.store, _, _ = m.input.State(m.retention())
+		m.stale = false
+	}
+	return m.store
 }
 
 // retention is what the registered queries and the explicit spans keep.

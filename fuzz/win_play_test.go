@@ -69,7 +69,7 @@ func (k *winPlayer) run() error {
 		if err := k.step(a); err != nil {
 			return fmt.Errorf("step %d, %s: %w", i, a.do, err)
 		}
-		k.model = *k.m.store
+		k.model = *k.m.state()
 		if err := k.compare(); err != nil {
 			return fmt.Errorf("after step %d, %s: %w", i, a.do, err)
 		}

@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"hash/fnv"
@@ -275,9 +276,8 @@ func (s *realStream) play(t *testing.T, eventTime bool) {
 	hashes := map[triegs.Term]uint64{}
 	come := slices.Clone(before)
 	r := rand.New(rand.NewPCG(5, 5))
-	var feed func(rows []streamRow, at int64)
 	offset := uint64(0)
-	feed = func(rows []streamRow, at int64) {
+	feed := func(rows []streamRow, at int64) {
 		for _, row := range rows {
 			hashes[row.srcT], hashes[row.dstT] = row.from, row.to
 		}
@@ -291,35 +291,29 @@ func (s *realStream) play(t *testing.T, eventTime bool) {
 	if len(before) > 0 {
 		feed(before, before[len(before)-1].at)
 	}
-	var held []streamRow // event time: rows of the next batches that came before
-	sampled, answers := 0, int64(0)
+	var held []streamRow // event time: rows that have not been fed
+	compared, answers := 0, int64(0)
 	start := time.Now()
 	for i, rows := range batches {
 		at := rows[len(rows)-1].at
-		come = append(come, rows...)
-		if eventTime {
-			held = append(held, rows...)
-			r.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
-			ahead := at
-			if i%3 > 0 && i < len(batches)-1 { // the watermark waits for the third
-				ahead = held[0].at
-				for _, row := range held {
-					ahead = min(ahead, row.at)
-				}
-				ahead--
-			}
-			feed(held, ahead)
-			held = held[:0]
-			if ahead != at {
-				continue
-			}
-		} else {
-			feed(rows, at)
+		come, held = append(come, rows...), append(held, rows...)
+		sample := (i+1)*samples/len(batches) > i*samples/len(batches) || i == len(batches)-1
+		switch {
+		case !eventTime:
+			feed(held, at)
+		case sample || i%3 == 0:
+			disorder(r, held)
+			feed(held, at)
+		default: // they come before their time
+			disorder(r, held)
+			least := slices.MinFunc(held, func(a, b streamRow) int { return cmp.Compare(a.at, b.at) })
+			feed(held, least.at-1)
 		}
-		if (i+1)*samples/len(batches) == sampled && i < len(batches)-1 {
+		held = held[:0]
+		if !sample {
 			continue
 		}
-		sampled = (i + 1) * samples / len(batches)
+		compared++
 		snap := w.snapshot()
 		for _, q := range s.queries {
 			name, _, _ := strings.Cut(q.text, "(")
@@ -333,10 +327,20 @@ func (s *realStream) play(t *testing.T, eventTime bool) {
 	}
 	m := w.db.Metrics()
 	t.Logf("%d rows in %d batches, %d queries, %d states compared with %d answers, %d expired, %d left, %s",
-		len(come), len(batches), len(s.queries), sampled, answers, m.Expired, m.Contributions, time.Since(start).Round(time.Millisecond))
+		len(come), len(batches), len(s.queries), compared, answers, m.Expired, m.Contributions, time.Since(start).Round(time.Millisecond))
 	if answers == 0 || m.Expired == 0 {
 		t.Error("this shows nothing")
 	}
+}
+
+// disorder shuffles rows; those of one time keep their order, which is that of
+// their appends.
+func disorder(r *rand.Rand, rows []streamRow) {
+	place := map[int64]int{}
+	for _, row := range rows {
+		place[row.at] = r.Int()
+	}
+	slices.SortStableFunc(rows, func(a, b streamRow) int { return cmp.Compare(place[a.at], place[b.at]) })
 }
 
 // Windows over real streams give what a join over the rows gives that the window
