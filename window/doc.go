@@ -11,6 +11,10 @@
 // slices while later epochs run, all of it or what has changed since the capture
 // before, and [Restorer] brings it back; docs/format/facts.md tells the bytes.
 //
+// In event-time mode events come by [Store.Wait] and are applied by
+// [Store.Release], in the order of their event times and not of their arrival;
+// docs/format/waiting.md tells what a checkpoint holds of them.
+//
 // # Guarantees
 //
 //   - A retraction takes the contribution that would expire first: the one with
@@ -21,6 +25,9 @@
 //   - An insertion or retraction costs O(1) expected; on a fact with n copies
 //     it is O(log n) unless it touches the oldest or the newest copy, and O(n)
 //     for a retraction by value that skips other values.
+//   - After Release the state is the one that all events would give in the order
+//     of their event times, each at its own logical time, whatever the order in
+//     which they came, if none was older than settle when it came.
 //   - What a chain of captures restores is the store at the newest of them:
 //     the same contributions in the same records, and so the same retractions.
 //     The order in which free records are used again is not kept.
@@ -37,8 +44,14 @@
 //   - A record that changes is in the set of changed ones before it does, if the
 //     store tracks them, and its state is saved if a capture has yet to read it.
 //   - Contributions of one fact are ordered by (time, sequence number).
-//     Sequence numbers grow with each insertion and are given back by Rollback
-//     only.
+//     Sequence numbers grow with each insertion. They are given back by
+//     Rollback, and when an event that came out of order has insertions done
+//     again.
+//   - What Release has applied can be undone while it is not final: the history
+//     has what each event did, and Advance retracts nothing that an event which
+//     may still come could find.
+//   - The reorder buffer and the contributions name each other by tuple, number
+//     and ID only, so that each is rolled back without the other.
 //   - All that grows with the number of facts is pointer-free, so that the
 //     garbage collector has nothing to scan; IDs are the exception, and cost
 //     nothing where they are not used.
