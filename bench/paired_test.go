@@ -29,9 +29,13 @@ func BenchmarkPaired(b *testing.B) {
 	}
 }
 
-// benchmarkStream slides along a stream and starts over at its end, which is
-// not on the clock.
 func benchmarkStream(b *testing.B, c Contender, s *Stream, updates int) {
+	benchmarkProgram(b, func() (program, error) { return start(c, s) }, s, updates)
+}
+
+// benchmarkProgram slides along a stream and starts over at its end, which is
+// not on the clock.
+func benchmarkProgram(b *testing.B, start func() (program, error), s *Stream, updates int) {
 	b.ReportAllocs()
 	var p program
 	at := s.Slides()
@@ -39,7 +43,7 @@ func benchmarkStream(b *testing.B, c Contender, s *Stream, updates int) {
 		if at == s.Slides() {
 			b.StopTimer()
 			var err error
-			if p, err = start(c, s); err == nil {
+			if p, err = start(); err == nil {
 				err = p.load()
 			}
 			if err != nil {

@@ -1,42 +1,28 @@
 package bench
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/triegs/triegs/epoch/record"
 )
 
-// BenchmarkSlides is for profiles: windows of 200,000 edges that slide in epochs
-// of 200 updates, by retraction and by expiry. An operation is one update.
+// BenchmarkSlides is for profiles: windows of 200,000 edges that slide by
+// retraction and by expiry. An operation is one update.
 func BenchmarkSlides(b *testing.B) {
 	const window, slides = 200_000, 200_000
 	for _, w := range workloads[:3] {
-		for _, how := range []string{byRetraction, byExpiry} {
-			b.Run(w.Name+"/"+how, func(b *testing.B) {
-				s := w.Stream(window, slides, 1)
-				b.ReportAllocs()
-				var p program
-				at := slides
-				for done := 0; done < b.N; {
-					if at == slides {
-						b.StopTimer()
-						p = loaded(b, s, how)
-						at = 0
-						b.StartTimer()
-					}
-					to := min(at+100, at+(b.N-done+1)/2, slides)
-					if err := p.slide(at, to); err != nil {
-						b.Fatal(err)
-					}
-					done += 2 * (to - at)
-					at = to
+		b.Run(w.Name, func(b *testing.B) {
+			s := w.Stream(window, slides, 1)
+			for _, how := range []string{byRetraction, byExpiry} {
+				for _, updates := range []int{2, 200, 2000} {
+					b.Run(fmt.Sprint(how, "/", updates), func(b *testing.B) {
+						start := func() (program, error) { return startWindow(s, how) }
+						benchmarkProgram(b, start, s, updates)
+					})
 				}
-				b.StopTimer()
-				if n, err := p.answers(); err != nil || n != s.Answers(at) {
-					b.Fatalf("%d answers, %v, want %d", n, err, s.Answers(at))
-				}
-			})
-		}
+			}
+		})
 	}
 }
 
