@@ -10,7 +10,8 @@ import (
 // which Advance would move something: a contribution that enters or leaves a
 // window or expires. With a slide it is a multiple of the slide. ok is false if
 // there is no such time. In a relation with windows of the newest contributions
-// and others it may come early. The cost is O(log n) for each window, and for
+// and others it may come early. What SetWindows has made superfluous goes with
+// any Advance and does not count. The cost is O(log n) for each window, and for
 // each step of a window with a slide beyond its range that shows nothing.
 func (s *Store) Due() (t int64, ok bool) {
 	t = math.MaxInt64

@@ -3,6 +3,7 @@ package window
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/triegs/triegs/query"
@@ -381,4 +382,110 @@ func TestLastDoesNotRefill(t *testing.T) {
 	advance(t, s, r, 0, "")
 	insert(t, s, r, []uint64{a, 4}, 0)
 	advance(t, s, r, 0, "[1 4] 0>1 [1 1] 1>0 ")
+}
+
+// TestDue is what Due says where single steps of a model do not get far.
+func TestDue(t *testing.T) {
+	s, r := windowStore(query.Window{Range: 3, Slide: 10}, within(1<<40))
+	for _, at := range []int64{1, 5, 7, 12, 28, 1000} {
+		insert(t, s, r, []uint64{a, uint64(at)}, at)
+	}
+	// The slide steps over 1, 5, 7 and 12 for the first window, and the second
+	// is there before.
+	for _, want := range []int64{1, 5, 7, 12, 28, 30, 40, 1000, 1010, 1 + 1<<40, 5 + 1<<40} {
+		due, ok := s.Due()
+		if !ok || due != want {
+			t.Fatalf("due %d, %v, want %d", due, ok, want)
+		}
+		advance(t, s, r, due)
+	}
+	// What a shorter retention has made superfluous goes with any Advance.
+	s.SetWindows(r, 6+1<<40, nil, 1<<40-500)
+	if due, ok := s.Due(); !ok || due != 500+1<<40 {
+		t.Fatalf("due %d, %v", due, ok)
+	}
+	advance(t, s, r, 500+1<<40)
+	if due, ok := s.Due(); ok {
+		t.Fatalf("due %d with %d contributions", due, s.Contributions())
+	}
+}
+
+// TestDueOverSteps: a window whose slide steps over a contribution is due when it
+// shows the next one, in a relation that keeps all.
+func TestDueOverSteps(t *testing.T) {
+	s, r := newStore(2)
+	s.SetWindows(r, 0, []query.Window{{Range: 3, Slide: 10}}, Forever)
+	for _, at := range []int64{1, 5, 12, 13, 28, 31} {
+		insert(t, s, r, []uint64{a, uint64(at)}, at)
+	}
+	advance(t, s, r, 0)
+	for _, want := range []int64{30, 40} {
+		due, ok := s.Due()
+		if !ok || due != want {
+			t.Fatalf("due %d, %v, want %d", due, ok, want)
+		}
+		advance(t, s, r, due)
+	}
+	if due, ok := s.Due(); ok {
+		t.Fatalf("due %d", due)
+	}
+}
+
+// TestLateWithoutAdvance: a refresh that takes a contribution out of both
+// retentions is not forgotten by an epoch that ends without Advance.
+func TestLateWithoutAdvance(t *testing.T) {
+	s, r := windowStore(query.Window{Range: 10}, query.Window{Last: 1})
+	if err := s.Insert(r, []uint64{a, b}, 100, 0, "e"); err != nil {
+		t.Fatal(err)
+	}
+	insert(t, s, r, []uint64{a, c}, 100)
+	advance(t, s, r, 100)
+	if err := s.Insert(r, []uint64{a, b}, 50, 0, "e"); err != nil {
+		t.Fatal(err)
+	}
+	s.Commit()
+	s.Begin()
+	if n, _ := s.Advance(100); n != 1 {
+		t.Fatalf("%d expired", n)
+	}
+	s.Rollback()
+	s.Begin()
+	if n, _ := s.Advance(100); n != 1 {
+		t.Fatalf("%d expired after a rollback", n)
+	}
+}
+
+// TestWithin counts what is in spans of a fact with many copies, in blocks that
+// are full, half full and begun from either side.
+func TestWithin(t *testing.T) {
+	const n = 3000
+	s, r := newStore(1)
+	times := make([]int64, 0, n)
+	for i := range int64(n) {
+		at := i * 7919 % 1009
+		if i%3 == 0 {
+			at = -i
+		}
+		insert(t, s, r, []uint64{a}, at)
+		times = append(times, at)
+	}
+	for range 500 {
+		remove(t, s, r, a)
+	}
+	slices.Sort(times)
+	times = times[500:]
+	tail := s.rels[r].facts.at(0)[1:]
+	for lo := int64(-1500); lo < 1100; lo += 29 {
+		for _, length := range []int64{0, 1, 40, 900, 5000} {
+			want := int64(0)
+			for _, at := range times {
+				if lo <= at && at <= lo+length {
+					want++
+				}
+			}
+			if got := s.copies.within(tail, lo, lo+length); got != want {
+				t.Fatalf("from %d to %d: %d, want %d", lo, lo+length, got, want)
+			}
+		}
+	}
 }

@@ -179,6 +179,7 @@ type windowRig struct {
 	ahead          int64 // how far the time of events is ahead of it
 	expired, moved int
 	early, dues    int
+	ids, late      int
 }
 
 // windowsOf draws windows and a retention.
@@ -226,6 +227,7 @@ func (v *windowRig) setWindows(r *rig) {
 	if got := r.s.Windows(rel); !slices.Equal(got, windows) {
 		r.t.Fatalf("windows %v, want %v", got, windows)
 	}
+	v.checkFacts(r, rel)
 }
 
 // advance ends the events of an epoch and compares what it has changed.
@@ -296,33 +298,37 @@ func (v *windowRig) compare(r *rig, c Changes, before, now map[string]int64, for
 func (v *windowRig) check(r *rig) {
 	r.t.Helper()
 	for rel := range uint32(len(r.m.arity)) {
-		all := r.m.facts(rel)
-		for w := range r.m.looks[rel].list {
-			in := r.m.shown(rel, w)
-			for f, want := r.s.FactsIn(rel, w), maps.Clone(in); ; {
-				if !f.Next() {
-					if len(want) > 0 {
-						r.t.Fatalf("relation %d, window %d: not walked %v", rel, w, want)
-					}
-					break
-				}
-				key := fmt.Sprint(f.Tuple())
-				if n := r.s.CountIn(rel, w, f.Tuple()); f.Count() != want[key] || n != want[key] {
-					r.t.Fatalf("relation %d, window %d: %s counts %d and %d, want %d", rel, w, key, f.Count(), n, want[key])
-				}
-				delete(want, key)
-			}
-			got := map[string]int64{}
-			for f := r.s.FactsOutside(rel, w); f.Next(); {
-				got[fmt.Sprint(f.Tuple())] = f.Count()
-			}
-			if want := without(all, in); !maps.Equal(got, want) {
-				r.t.Fatalf("relation %d, outside of window %d: %v, want %v", rel, w, got, want)
-			}
-		}
+		v.checkFacts(r, rel)
 	}
 	if v.rng.IntN(6) == 0 {
 		v.checkDue(r)
+	}
+}
+
+// checkFacts compares what is in each window of a relation and what is not.
+func (v *windowRig) checkFacts(r *rig, rel uint32) {
+	r.t.Helper()
+	all := r.m.facts(rel)
+	for w := range r.m.looks[rel].list {
+		in := r.m.shown(rel, w)
+		got := map[string]int64{}
+		for f := r.s.FactsIn(rel, w); f.Next(); {
+			key := fmt.Sprint(f.Tuple())
+			got[key] = f.Count()
+			if n := r.s.CountIn(rel, w, f.Tuple()); n != got[key] {
+				r.t.Fatalf("relation %d, window %d: %s counts %d and %d", rel, w, key, got[key], n)
+			}
+		}
+		if !maps.Equal(got, in) {
+			r.t.Fatalf("relation %d, window %d: %v, want %v", rel, w, got, in)
+		}
+		clear(got)
+		for f := r.s.FactsOutside(rel, w); f.Next(); {
+			got[fmt.Sprint(f.Tuple())] = f.Count()
+		}
+		if want := without(all, in); !maps.Equal(got, want) {
+			r.t.Fatalf("relation %d, outside of window %d: %v, want %v", rel, w, got, want)
+		}
 	}
 }
 
@@ -425,11 +431,44 @@ func newWindowRig(t testing.TB, seed uint64, now, ahead int64) *rig {
 	return r
 }
 
+// refresh gives a contribution another time, or adds one with a new ID.
+func (v *windowRig) refresh(r *rig) {
+	var named []modelCopy
+	for _, c := range r.m.live {
+		if c.id != "" {
+			named = append(named, c)
+		}
+	}
+	if len(named) < 8 {
+		v.ids++
+		rel := uint32(v.rng.IntN(len(r.m.arity)))
+		tuple := make([]uint64, r.m.arity[rel])
+		r.insert(modelCopy{rel: rel, tuple: tuple, time: clamped(v.now, v.rng.Int64N(4)), id: fmt.Sprint("new", v.ids)})
+		return
+	}
+	c := named[v.rng.IntN(len(named))]
+	c.time = clamped(v.now, v.rng.Int64N(24)-20)
+	r.insert(c)
+	v.late += r.s.lateOnes()
+}
+
+// lateOnes is how many refreshed contributions Advance has to look for.
+func (s *Store) lateOnes() (n int) {
+	for _, rel := range s.framed {
+		n += len(s.rels[rel].frames.late)
+	}
+	return n
+}
+
 // run does random operations and sets windows between them.
 func (v *windowRig) run(r *rig, steps int, keys uint64) {
 	for range steps {
-		if v.rng.IntN(40) == 0 {
+		switch v.rng.IntN(40) {
+		case 0:
 			v.setWindows(r)
+			continue
+		case 1, 2, 3, 4, 5, 6:
+			v.refresh(r)
 			continue
 		}
 		r.step(v.rng.Uint64(), v.rng.Uint64(), v.rng.Uint64(), v.rng.Uint64(), keys)
@@ -455,12 +494,14 @@ func TestWindowModel(t *testing.T) {
 					total.moved += r.windows.moved
 					total.early += r.windows.early
 					total.dues += r.windows.dues
+					total.late += r.windows.late
 				})
 			}
 		}
 	}
-	t.Logf("%d contributions expired, %d changes, %d times due, %d of them early", total.expired, total.moved, total.dues, total.early)
-	if total.expired < 5*steps || total.early*20 > total.dues {
+	t.Logf("%d contributions expired, %d changes, %d times due, %d of them early, %d refreshed late",
+		total.expired, total.moved, total.dues, total.early, total.late)
+	if total.late < steps/10 || total.expired < 5*steps || total.early*20 > total.dues {
 		t.Fatal("the model has not seen enough")
 	}
 }
