@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,20 +105,36 @@ func reportWin(c *winCase, seed uint64, err error) string {
 // int64, copies, refreshes, retractions of all kinds, restarts, checkpoints and
 // backups in between.
 func TestOracleWindows(t *testing.T) {
-	stores := scaled(500/queriesEach, 10)
+	stores := sized(2_000, 500/queriesEach, 10)
 	const shards = 4
 	for _, eventTime := range []bool{false, true} {
-		for shard := range shards {
-			t.Run(fmt.Sprintf("event time %v, shard %d", eventTime, shard), func(t *testing.T) {
-				t.Parallel()
-				for i := shard; i < stores; i += shards {
-					seed := uint64(9_000 + i)
-					c := drawWin(seed, eventTime, winSteps)
-					if _, err := playWin(c, seed); err != nil {
-						t.Fatal(reportWin(c, seed, err))
+		var mu sync.Mutex
+		did := map[string]int{}
+		t.Run(fmt.Sprintf("event time %v", eventTime), func(t *testing.T) {
+			for shard := range shards {
+				t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
+					t.Parallel()
+					for i := shard; i < stores; i += shards {
+						seed := uint64(9_000 + i)
+						c := drawWin(seed, eventTime, winSteps)
+						done, err := playWin(c, seed)
+						if err != nil {
+							t.Fatal(reportWin(c, seed, err))
+						}
+						mu.Lock()
+						for what, n := range done {
+							did[what] += n
+						}
+						mu.Unlock()
 					}
-				}
-			})
+				})
+			}
+		})
+		t.Logf("event time %v, %d stores: %v", eventTime, stores, did)
+		for _, what := range []string{"expired", "refused", "late and accepted", "late and dropped", "late and refused", actReopen, actRestore, actCheckpoint, actBeside} {
+			if did[what] == 0 && !t.Failed() {
+				t.Errorf("event time %v: no %s was met", eventTime, what)
+			}
 		}
 	}
 }
@@ -192,7 +209,7 @@ func (d *winDelivery) play(t *testing.T, c *winCase, r *rand.Rand, disk bool) st
 		Clock: still, Tick: -1, EventTime: true, Lateness: time.Duration(c.lateness), LatePolicy: triegs.LateRefuse, Durability: triegs.SyncNone,
 	}
 	for i := range c.sources {
-		o.Sources = append(o.Sources, sourceName(i))
+		o.Sources = append(o.Sources, c.sourceName(i))
 	}
 	if disk {
 		dir = t.TempDir()
@@ -215,7 +232,7 @@ func (d *winDelivery) play(t *testing.T, c *winCase, r *rand.Rand, disk bool) st
 			for j, e := range part {
 				b.Events[j].Time = time.Unix(0, e.Time)
 			}
-			b.Time, b.Watermark, b.Source = time.Time{}, time.Unix(0, d.marks[i]), sourceName(k)
+			b.Time, b.Watermark, b.Source = time.Time{}, time.Unix(0, d.marks[i]), c.sourceName(k)
 			b.Offset, _ = w.db.Offset(b.Source)
 			w.append(b)
 		}

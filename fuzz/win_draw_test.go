@@ -23,6 +23,7 @@ type winDrawer struct {
 	fits      map[string][]oracle.Atom
 	ids       int
 	now       int64
+	wall      int64
 	used      []oracle.Event // that had an ID
 	unit      int64          // of steps of time
 	limit     int64          // the latest time to draw
@@ -52,9 +53,13 @@ func drawWin(seed uint64, eventTime bool, steps int) *winCase {
 	d.now = oneOf(r, int64(0), 0, -50, 1_700_000_000_000_000_000, math.MinInt64+30*d.unit, math.MaxInt64-room*d.unit-1)
 	d.limit = math.MaxInt64 - 100*d.unit
 	if eventTime {
-		d.c.lateness = int64(oneOf(r, 0, 0, 5, 20, 60)) * d.unit
-		d.c.policy = oneOf(r, triegs.LateAccept, triegs.LateDrop, triegs.LateDrop, triegs.LateRefuse)
-		d.c.sources = 1 + r.IntN(3)
+		d.c.sources, d.c.declared = 1+r.IntN(3), percent(r, 50)
+		d.c.idle = int64(oneOf(r, 0, 0, 60))
+	}
+	d.c.lateness = int64(oneOf(r, 0, 0, 5, 20, 60)) * d.unit
+	d.c.policy = oneOf(r, triegs.LateAccept, triegs.LateDrop, triegs.LateDrop, triegs.LateRefuse)
+	if !eventTime && percent(r, 60) {
+		d.c.lateness, d.c.policy = 0, triegs.LateAccept
 	}
 	d.queries(seed)
 	for i := range d.c.queries {
@@ -70,6 +75,8 @@ func drawWin(seed uint64, eventTime bool, steps int) *winCase {
 
 // act adds a step, and makes it in the model.
 func (d *winDrawer) act(a winAct) {
+	d.wall += d.r.Int64N(20)
+	a.wall = d.wall
 	d.c.acts = append(d.c.acts, a)
 	_ = d.m.apply(&d.c.acts[len(d.c.acts)-1]) // a refusal is part of the case
 }
@@ -240,8 +247,12 @@ func (d *winDrawer) appendStep(i int) {
 		n = 6 * len(d.relations)
 	}
 	a := winAct{do: actAppend, at: d.now, ignore: percent(d.r, 60)}
+	a.untimed = !d.c.eventTime && percent(d.r, 10)
 	if d.c.eventTime {
 		a.source = d.r.IntN(d.c.sources)
+		if percent(d.r, 5) {
+			a.source = d.c.sources // the one without a name
+		}
 		a.silent = percent(d.r, 30)
 		if percent(d.r, 15) {
 			a.again = 1 + d.r.IntN(4)

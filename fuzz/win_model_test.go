@@ -85,16 +85,18 @@ const (
 
 // winAct is one step of a case.
 type winAct struct {
-	do     string
-	events []oracle.Event
-	at     int64 // logical time, or the watermark
-	silent bool  // event time: no watermark is given
-	ignore bool  // IgnoreMissing
-	source int   // event time: of the events
-	again  int   // event time: so many events of the source are sent again before
-	query  int
-	rel    string
-	span   int64
+	do      string
+	events  []oracle.Event
+	at      int64 // logical time, or the watermark
+	silent  bool  // event time: no watermark is given
+	ignore  bool  // IgnoreMissing
+	source  int   // event time: of the events
+	again   int   // event time: so many events of the source are sent again before
+	wall    int64 // reading of the clock
+	untimed bool  // arrival mode: the events have the time of the batch
+	query   int
+	rel     string
+	span    int64
 }
 
 // winCase is a list of steps with what stays the same through them.
@@ -102,19 +104,27 @@ type winCase struct {
 	eventTime bool
 	lateness  int64
 	policy    triegs.LatePolicy
-	sources   int // event time: all declared
-	anchors   int // so many of the queries are there from the first and stay
+	sources   int // event time: with a name; one more has none
+	declared  bool
+	idle      int64 // after so long a source is not waited for, 0 = never
+	anchors   int   // so many of the queries are there from the first and stay
 	queries   []winQuery
 	acts      []winAct
 }
 
 // sourceName names the sources of a case.
-func sourceName(i int) string { return fmt.Sprintf("s%d", i) }
+func (c *winCase) sourceName(i int) string {
+	if i == c.sources {
+		return ""
+	}
+	return fmt.Sprintf("s%d", i)
+}
 
 // String lists the case for people to read.
 func (c *winCase) String() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "event time: %v, lateness %d, %v, %d sources\n", c.eventTime, c.lateness, c.policy, c.sources)
+	fmt.Fprintf(&s, "event time: %v, lateness %d, %v, %d sources, declared: %v, idle after %d\n",
+		c.eventTime, c.lateness, c.policy, c.sources, c.declared, c.idle)
 	for i := range c.queries {
 		q := &c.queries[i]
 		fmt.Fprintf(&s, "query %d: %s", i, q.text())
@@ -134,10 +144,10 @@ func (c *winCase) String() string {
 
 // String lists one step.
 func (a *winAct) String() string {
-	s := a.do
+	s := fmt.Sprintf("%s [clock %d]", a.do, a.wall)
 	switch a.do {
 	case actAppend:
-		s += fmt.Sprintf(" at %d, source %d, again %d, ignoring: %v, silent: %v", a.at, a.source, a.again, a.ignore, a.silent)
+		s += fmt.Sprintf(" at %d, source %d, again %d, ignoring: %v, silent: %v, untimed: %v", a.at, a.source, a.again, a.ignore, a.silent, a.untimed)
 	case actAdvance:
 		s += fmt.Sprintf(" to %d", a.at)
 	case actRegister, actDrop:
@@ -169,24 +179,22 @@ var (
 
 // winModel says what a store holds after the steps of a case.
 type winModel struct {
-	c        *winCase
-	store    *oracle.Store
-	input    oracle.Reorder // event time
-	stale    bool           // store is not what input says
-	started  bool           // now was set
-	now      int64
-	marks    map[int]int64   // watermarks by source
-	explicit map[int]bool    // whether the source speaks of them
-	known    map[string]bool // relations that there are
-	on       map[int]bool    // queries that are registered
-	spans    map[string]int64
-	sent     map[int][]oracle.Event // of each source
+	c       *winCase
+	in      winInput
+	store   *oracle.Store
+	input   oracle.Reorder // event time
+	stale   bool           // store is not what input says
+	started bool           // now was set
+	now     int64
+	known   map[string]bool // relations that there are
+	on      map[int]bool    // queries that are registered
+	spans   map[string]int64
 }
 
 func newWinModel(c *winCase) *winModel {
 	m := &winModel{
-		c: c, store: new(oracle.Store), now: math.MinInt64, marks: map[int]int64{}, explicit: map[int]bool{}, known: map[string]bool{}, on: map[int]bool{},
-		spans: map[string]int64{}, sent: map[int][]oracle.Event{},
+		c: c, in: newWinInput(c), store: new(oracle.Store), now: math.MinInt64,
+		known: map[string]bool{}, on: map[int]bool{}, spans: map[string]int64{},
 	}
 	m.input.Lateness = c.lateness
 	return m
@@ -194,18 +202,13 @@ func newWinModel(c *winCase) *winModel {
 
 // apply makes one step. The error says why it is refused.
 func (m *winModel) apply(a *winAct) error {
+	m.in.wall = a.wall
 	switch a.do {
 	case actAppend:
 		if m.c.eventTime {
 			return m.arrive(a)
 		}
-		if _, err := m.store.Apply(a.events, a.ignore); err != nil {
-			return err
-		}
-		for _, e := range a.events {
-			m.known[e.Relation] = m.known[e.Relation] || !e.Delete
-		}
-		m.move(a.at)
+		return m.append(a)
 	case actAdvance:
 		m.move(a.at)
 	case actRegister, actDrop:
@@ -228,59 +231,55 @@ func (m *winModel) apply(a *winAct) error {
 		if a.span == 0 {
 			delete(m.spans, a.rel)
 		}
+	case actReopen, actRestore:
+		m.in.open()
 	}
 	return nil
 }
 
-// arrive takes a batch in event-time mode. Its events are judged by the time that
-// they themselves have brought, unless their source speaks of watermarks.
+// append takes a batch in arrival mode.
+func (m *winModel) append(a *winAct) error {
+	events, err := m.in.judge(m.timed(a), func(*oracle.Event) int64 { return m.now })
+	if err != nil {
+		return err
+	}
+	if _, err := m.store.Apply(events, a.ignore); err != nil {
+		return err
+	}
+	m.in.accept()
+	for _, e := range events {
+		m.known[e.Relation] = m.known[e.Relation] || !e.Delete
+	}
+	m.move(a.at)
+	return nil
+}
+
+// timed gives the events of a batch the time that they have.
+func (m *winModel) timed(a *winAct) []oracle.Event {
+	if !a.untimed {
+		return a.events
+	}
+	out := slices.Clone(a.events)
+	for i := range out {
+		out[i].Time = max(m.now, a.at)
+	}
+	return out
+}
+
+// arrive takes a batch in event-time mode.
 func (m *winModel) arrive(a *winAct) error {
-	var in []oracle.Event
-	mark, known := m.marks[a.source]
-	if !known {
-		mark = math.MinInt64
+	events, replay, err := m.in.arrive(a, m.now)
+	if err != nil || replay {
+		return err
 	}
-	explicit := m.explicit[a.source] || !a.silent
-	others := m.watermark(a.source)
-	for _, e := range a.events {
-		now := max(m.now, min(others, mark))
-		if !explicit {
-			mark = max(mark, e.Time)
-		}
-		if now >= math.MinInt64+m.c.lateness && e.Time < now-m.c.lateness {
-			switch m.c.policy {
-			case triegs.LateRefuse:
-				return errLate
-			case triegs.LateDrop:
-				continue
-			}
-		}
-		in = append(in, e)
+	m.in.accept()
+	m.input.Add(events...)
+	to := m.now
+	if low, any := m.in.lowest(-1); any {
+		to = max(to, low)
 	}
-	m.input.Add(in...)
-	m.sent[a.source] = append(m.sent[a.source], a.events...)
-	if !a.silent {
-		mark = max(mark, a.at)
-	}
-	m.marks[a.source], m.explicit[a.source] = mark, explicit
-	m.move(m.watermark(-1))
+	m.move(to)
 	return nil
-}
-
-// watermark is the least of all sources but one.
-func (m *winModel) watermark(except int) int64 {
-	least := int64(math.MaxInt64)
-	for i := range m.c.sources {
-		at, ok := m.marks[i]
-		switch {
-		case i == except:
-		case !ok:
-			return math.MinInt64
-		default:
-			least = min(least, at)
-		}
-	}
-	return least
 }
 
 // move moves logical time, never back.

@@ -38,14 +38,20 @@ func playWin(c *winCase, seed uint64) (did map[string]int, err error) {
 		queries: map[string]*randq.Query{}, saves: newSavers(root, seed),
 	}
 	k.saves.opts.Clock, k.saves.opts.Tick = k.clock.now, -1
-	k.clock.ns.Store(-1 << 63)
+	if !c.eventTime {
+		k.clock.ns.Store(math.MinInt64)
+	}
 	if c.eventTime {
 		o := &k.saves.opts
-		o.EventTime, o.Lateness, o.LatePolicy = true, time.Duration(c.lateness), c.policy
+		o.EventTime = true
+		o.IdleTimeout = time.Duration(c.idle)
 		for i := range c.sources {
-			o.Sources = append(o.Sources, sourceName(i))
+			if c.declared {
+				o.Sources = append(o.Sources, c.sourceName(i))
+			}
 		}
 	}
+	k.saves.opts.Lateness, k.saves.opts.LatePolicy = time.Duration(c.lateness), c.policy
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
@@ -56,10 +62,22 @@ func playWin(c *winCase, seed uint64) (did map[string]int, err error) {
 		return nil, err
 	}
 	err = k.run()
+	k.tally()
 	for _, p := range k.pins {
 		err = errors.Join(err, p.snap.Close())
 	}
 	return k.saves.did, errors.Join(err, k.saves.wait(), k.db.Close())
+}
+
+// tally counts what was met since the store was opened.
+func (k *winPlayer) tally() {
+	m := k.db.Metrics()
+	for what, n := range map[string]uint64{
+		"expired": m.Expired, "late and accepted": m.Late.Accepted, "late and dropped": m.Late.Dropped, "late and refused": m.Late.Refused,
+		"outside": m.Late.Outside, "retractions of nothing": m.Ignored, "refused": m.Refused, "sent again": m.Replayed,
+	} {
+		k.saves.did[what] += int(n)
+	}
 }
 
 // run makes the steps and checks after each.
@@ -79,11 +97,16 @@ func (k *winPlayer) run() error {
 
 // step makes one step in the engine and in the model.
 func (k *winPlayer) step(a *winAct) error {
+	k.saves.did[a.do]++
+	if k.c.eventTime {
+		k.clock.ns.Store(a.wall)
+	} else if a.do == actAppend || a.do == actAdvance {
+		k.clock.ns.Store(a.at)
+	}
 	switch a.do {
 	case actAppend:
 		return k.append(a)
 	case actAdvance:
-		k.clock.ns.Store(a.at)
 		_ = k.m.apply(a) // never refused
 		e, err := k.db.Advance(k.ctx, time.Unix(0, a.at))
 		return k.moved(e, err)
@@ -124,7 +147,10 @@ func (k *winPlayer) upkeep(a *winAct) error {
 	if err := k.saves.wait(); err != nil {
 		return err
 	}
-	k.saves.did[a.do]++
+	_ = k.m.apply(a) // never refused
+	if a.do == actReopen || a.do == actRestore {
+		k.tally()
+	}
 	switch a.do {
 	case actCheckpoint:
 		return k.db.Checkpoint(k.ctx)
@@ -146,13 +172,13 @@ func (k *winPlayer) append(a *winAct) error {
 	in.Time = time.Unix(0, a.at)
 	in.IgnoreMissing = a.ignore
 	for i, e := range a.events {
-		in.Events[i].Time = time.Unix(0, e.Time) // of retractions as well
+		if in.Events[i].Time = time.Unix(0, e.Time); a.untimed { // of retractions as well
+			in.Events[i].Time = time.Time{}
+		}
 		k.domain = append(k.domain, e.Tuple...)
 	}
 	if k.c.eventTime {
 		k.feed(a, &in)
-	} else {
-		k.clock.ns.Store(a.at)
 	}
 	refused := k.m.apply(a)
 	e, err := k.db.Append(k.ctx, in)
@@ -177,18 +203,20 @@ func (k *winPlayer) append(a *winAct) error {
 // before.
 func (k *winPlayer) feed(a *winAct, in *triegs.Batch) {
 	in.Time = time.Time{}
-	in.Source, in.Offset = sourceName(a.source), k.offset[a.source]
 	if !a.silent {
 		in.Watermark = time.Unix(0, a.at)
 	}
-	sent := k.m.sent[a.source]
-	again := sent[len(sent)-min(a.again, len(sent)):]
+	if a.source == k.c.sources {
+		return // it has no name
+	}
+	sent := k.m.in.sent[a.source]
+	again := sent[len(sent)-k.m.in.resent(a):]
 	old := batch(again, 0)
 	for i, e := range again {
 		old.Events[i].Time = time.Unix(0, e.Time)
 	}
+	in.Source, in.Offset = k.c.sourceName(a.source), k.offset[a.source]-uint64(len(again))
 	in.Events = append(old.Events, in.Events...)
-	in.Offset -= uint64(len(again))
 }
 
 // register brings in a query and its variant.
@@ -239,6 +267,8 @@ func (k *winPlayer) compare() error {
 		return fmt.Errorf("%d contributions, want %d", got.Contributions, k.model.Len())
 	} else if want := k.m.input.Waiting(); k.c.eventTime && k.m.started && got.Waiting != want {
 		return fmt.Errorf("%d events wait, want %d", got.Waiting, want)
+	} else if late := k.m.in.late; got.Late.Accepted != late.Accepted || got.Late.Dropped != late.Dropped || got.Late.Refused != late.Refused {
+		return fmt.Errorf("late: %+v, want %+v", got.Late, late)
 	}
 	for _, name := range k.names {
 		q := k.shown[name]
@@ -267,6 +297,10 @@ func (k *winPlayer) all(p pin, name string, q *winQuery) error {
 		return fmt.Errorf("snapshot of epoch %d, want %d", got, p.epoch)
 	}
 	p.want[name] = q.Oracle().Eval(&k.model)
+	k.saves.did["answer sets"]++
+	if len(p.want[name]) > 0 {
+		k.saves.did["answer sets with answers"]++
+	}
 	for _, check := range []func(pin, string) error{k.answers, k.count, k.present, k.absent} {
 		if err := check(p, name); err != nil {
 			return err
