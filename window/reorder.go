@@ -133,7 +133,8 @@ func (s *Store) fits(w *Waiting) bool {
 // it. That holds for events up to settle back, which is the logical time less
 // the allowed lateness; the history is kept for them, and Advance keeps what
 // they may find. An event that is older when it comes is applied at the place
-// where it comes.
+// where it comes. A window of the newest contributions that is set later takes
+// the appends before in the order in which they were applied.
 //
 // In order the cost is that of applying the events. What has its place before
 // events that are applied already costs O(log n) of the history if it is an

@@ -89,7 +89,19 @@ func (s *Store) applyInsertion(ev event, id string, at int64, note bool) (outcom
 	if err := s.Insert(rel, tuple, int64(ev[evTime]), ev[evValue], id); err != nil {
 		return outConflict, 0, old, columns
 	}
+	if r.frames != nil {
+		r.frames.passed(int64(ev[evTime]), seq)
+	}
 	return outAppended, seq, old, columns
+}
+
+// passed has Advance look at all contributions if one has come, under a number
+// that was given out before, which Advance may have passed: events that do not
+// wait have moved the time on then.
+func (f *frames) passed(time int64, seq uint64) {
+	if f.byTime && f.byNumber && !f.need.has(time, seq) {
+		f.full = true
+	}
 }
 
 // applyDeletionID deletes the contribution with an ID unless it is expired.
@@ -221,9 +233,9 @@ func (s *Store) bringBack(was event) {
 		s.name(name{uint64(rel), e.seq}, named{id, e.time, rec})
 	}
 	s.copies.insert(tail, e)
-	// It was kept at a time that is not final, so Advance still keeps it.
-	if r.frames != nil {
-		r.frames.add(&s.copies, rec, e.time, e.seq)
+	if f := r.frames; f != nil {
+		f.add(&s.copies, rec, e.time, e.seq)
+		f.passed(e.time, e.seq)
 	}
 	s.live++
 	s.undo.put(rel, rec, e)
