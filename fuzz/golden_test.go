@@ -31,6 +31,8 @@ type goldenState struct {
 	Digest     string                           `json:"digest"`
 	Sources    map[string]triegs.SourcePosition `json:"sources"`
 	Answers    map[string][]string              `json:"answers"` // by query
+	Windows    map[string][]string              `json:"windows"` // by query, of its atoms
+	Waiting    int                              `json:"waiting"`
 }
 
 func goldenStateOf(t *testing.T, db *triegs.DB) goldenState {
@@ -43,6 +45,7 @@ func goldenStateOf(t *testing.T, db *triegs.DB) goldenState {
 	out := goldenState{
 		Epoch: snap.Epoch(), Checkpoint: db.Recovery().Checkpoint, Time: snap.Time(), Digest: fmt.Sprint(digestOf(t, db)),
 		Sources: map[string]triegs.SourcePosition{}, Answers: map[string][]string{},
+		Windows: map[string][]string{}, Waiting: db.Metrics().Waiting,
 	}
 	for name := range snap.Offsets() {
 		out.Sources[name], _ = db.Source(name)
@@ -56,6 +59,9 @@ func goldenStateOf(t *testing.T, db *triegs.DB) goldenState {
 			out.Answers[q.Name()] = append(out.Answers[q.Name()], fmt.Sprintf("%s x%d", k, n))
 		}
 		slices.Sort(out.Answers[q.Name()])
+		for _, alias := range q.Explain().Aliases {
+			out.Windows[q.Name()] = append(out.Windows[q.Name()], alias.Window)
+		}
 	}
 	if err := db.Verify(context.Background()); err != nil {
 		t.Fatal(err)
@@ -114,10 +120,58 @@ func goldenStep(t *testing.T, db *triegs.DB, n int) {
 	}
 }
 
+// goldenTimedStep is epoch n of the golden stores of event time: windows of all
+// kinds, a retention, two sources that tell their watermarks or do not, events
+// that wait, come late and are refreshed, and time that moves without them.
+func goldenTimedStep(t *testing.T, db *triegs.DB, n int) {
+	t.Helper()
+	ctx := context.Background()
+	i := func(i int) triegs.Term { return triegs.Int(int64(i)) }
+	at := func(seconds int) time.Time { return time.Unix(int64(5*n+seconds), 9) }
+	var err error
+	switch n {
+	case 1:
+		_, err = db.Register(ctx, "slid", "slid(x, y) :- e(x, y).", triegs.Window(30*time.Second, 10*time.Second))
+	case 2:
+		_, err = db.Register(ctx, "newest", "newest(x) :- f(x) last 5.")
+	case 3:
+		_, err = db.Register(ctx, "mixed", "mixed(x, y) :- e(x, y)[1m], f(y)[all] window 20s.")
+	case 4:
+		err = db.Retain(ctx, "e", 2*time.Minute)
+	case 12:
+		_, err = db.Advance(ctx, at(-8))
+	case 13:
+		err = db.Drop(ctx, "newest")
+	case 14:
+		_, err = db.Register(ctx, "counted", "SELECT ?x WHERE { ?x :e ?y } WINDOW [LAST 7]")
+	default:
+		told := triegs.Batch{Source: "told", Watermark: at(-10)}
+		told.Offset, _ = db.Offset("told")
+		told.Events = []triegs.Event{
+			{Relation: "e", Tuple: []triegs.Term{i(n), i(n % 4)}, Time: at(0), ID: fmt.Sprint("id", n%3), Value: triegs.Float(0.5)},
+			{Relation: "e", Tuple: []triegs.Term{i(n % 4), i(n)}, Time: at(-7)},
+			{Relation: "e", Tuple: []triegs.Term{i(n % 4), i(n % 2)}, Time: at(-18)}, // late, within the lateness
+			{Op: triegs.Delete, Relation: "e", Tuple: []triegs.Term{i(n % 4), i(n % 2)}, Time: at(-12)},
+			{Relation: "e", Tuple: []triegs.Term{i(n), i(n % 4)}, Time: at(2), ID: fmt.Sprint("id", n%3)}, // refreshed
+			{Op: triegs.Delete, ID: fmt.Sprint("id", n%3), Time: at(3)},
+		}
+		plain := triegs.Batch{Source: "plain", Events: []triegs.Event{
+			{Relation: "f", Tuple: []triegs.Term{i(n % 4)}, Time: at(-2)},
+			{Relation: "f", Tuple: []triegs.Term{triegs.String("a text that is longer than fifteen bytes")}, Time: at(-11)},
+		}}
+		plain.Offset, _ = db.Offset("plain")
+		_, err = db.AppendAll(ctx, told, plain)
+	}
+	if err != nil {
+		t.Fatalf("step %d: %v", n, err)
+	}
+}
+
 // goldenStore is one shape: to which epoch the store goes, and where it is saved.
 type goldenStore struct {
 	name     string
 	to       int
+	timed    bool // by event time
 	saves    []int
 	cutter   bool // a long ID comes and goes, so that the log is cut
 	backup   bool
@@ -131,6 +185,27 @@ var goldenStores = []goldenStore{
 	{name: "chain", to: 30, saves: []int{10, 15, 20, 25}, checkAt: 25},
 	{name: "cut", to: 30, saves: []int{12, 20, 26}, cutter: true, checkAt: 26, segments: true},
 	{name: "backup", to: 22, saves: []int{12, 17}, backup: true, checkAt: 22},
+	{name: "times", to: 24, timed: true, saves: []int{11, 16}, checkAt: 16},
+}
+
+// options are those with which the store is written.
+func (g *goldenStore) options() *triegs.Options {
+	o := logOnly()
+	o.EventTime = g.timed
+	if g.timed {
+		o.Lateness = 20 * time.Second
+	}
+	return o
+}
+
+// step is epoch n of the store.
+func (g *goldenStore) step(t *testing.T, db *triegs.DB, n int) {
+	t.Helper()
+	if g.timed {
+		goldenTimedStep(t, db, n)
+	} else {
+		goldenStep(t, db, n)
+	}
 }
 
 // cutterBytes fills a segment of the log.
@@ -141,12 +216,12 @@ func makeGolden(t *testing.T) {
 	ctx := context.Background()
 	for _, g := range goldenStores {
 		dir := filepath.Join(t.TempDir(), g.name)
-		db, err := triegs.Open(dir, logOnly())
+		db, err := triegs.Open(dir, g.options())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for n := 1; int(db.Metrics().Epoch) < g.to; n++ {
-			goldenStep(t, db, n)
+			g.step(t, db, n)
 			e := int(db.Metrics().Epoch)
 			if g.cutter && e == 15 { // in and out, so that no checkpoint has it
 				in := triegs.Edge("knows", triegs.Int(1), triegs.Int(2))
@@ -247,7 +322,7 @@ func (g *goldenStore) goOn(t *testing.T, dir string, want goldenState) {
 		homes = append(homes, copied)
 	}
 	for _, home := range homes {
-		db, err := triegs.Open(home, logOnly())
+		db, err := triegs.Open(home, g.options())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,13 +331,13 @@ func (g *goldenStore) goOn(t *testing.T, dir string, want goldenState) {
 			was.Checkpoint = want.Epoch
 		}
 		sameGolden(t, home, was, db)
-		goldenStep(t, db, int(want.Epoch)+1)
+		g.step(t, db, int(want.Epoch)+1)
 		if err := db.Checkpoint(ctx); err != nil {
 			t.Fatal(err)
 		}
 		after := goldenStateOf(t, db)
 		shut(t, home, db)
-		if db, err = triegs.Open(home, logOnly()); err != nil {
+		if db, err = triegs.Open(home, g.options()); err != nil {
 			t.Fatal(err)
 		}
 		after.Checkpoint = want.Epoch + 1
