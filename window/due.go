@@ -26,13 +26,13 @@ func (s *Store) Due() (t int64, ok bool) {
 
 // due is Due for one relation.
 func (f *frames) due(c *copies, next uint64) (t int64, ok bool) {
-	if f.times == nil || f.times.n == 0 || f.at == math.MaxInt64 {
+	if f.times == nil || f.times.n == 0 {
 		return 0, false
 	}
 	t = math.MaxInt64
 	note := func(at int64, due bool) {
 		if due {
-			t, ok = min(t, max(at, f.at+1)), true
+			t, ok = min(t, at), true
 		}
 	}
 	blocks := &c.blocks[classes-1]
@@ -55,11 +55,13 @@ func (f *frames) due(c *copies, next uint64) (t int64, ok bool) {
 // reaches is the least logical time at which the end of a window is at a time
 // or later.
 func reaches(w query.Window, time int64) (t int64, ok bool) {
-	back := uint64(time) - uint64(w.At(time))
-	if w.Slide <= 1 || back == 0 {
+	if w.Slide <= 1 || time%w.Slide == 0 {
 		return time, true
 	}
-	return plus(time, w.Slide-int64(back))
+	if time < 0 {
+		return time - time%w.Slide, true
+	}
+	return plus(time, w.Slide-time%w.Slide)
 }
 
 // leaves is the least logical time at which a window has left a time behind.

@@ -273,6 +273,7 @@ func TestWindowEnds(t *testing.T) {
 		{query.Window{Range: 10, Slide: most}, 5, [][2]int64{{4, 0}, {5, 0}, {most, 0}}, most},
 		{query.Window{Range: 10, Slide: most - 1}, most, [][2]int64{{most - 1, 0}, {most, 0}}, 0},
 		{query.Window{Range: most, Slide: most}, 5, [][2]int64{{4, 0}, {5, 0}, {most, 1}}, most},
+		{query.Window{Range: 9, Slide: 10}, least + 3, [][2]int64{{least + 4, 0}, {least + 8, 1}, {least + 17, 1}, {least + 18, 0}}, least + 8},
 		{query.Window{Range: 3, Slide: 1 << 62}, least, [][2]int64{{least, 1}, {least + 1, 1}, {-1 << 62, 0}}, -1 << 62},
 	} {
 		s, r := windowStore(tc.win)
