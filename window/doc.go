@@ -11,6 +11,11 @@
 // slices while later epochs run, all of it or what has changed since the capture
 // before, and [Restorer] brings it back; docs/format/facts.md tells the bytes.
 //
+// [Store.SetWindows] says which windows look at a relation, and
+// [Store.Advance] moves them to a logical time and retracts what nothing needs
+// any more. A contribution is kept once, however many windows show it: a window
+// is the two ends of what it shows.
+//
 // In event-time mode events come by [Store.Wait] and are applied by
 // [Store.Release], in the order of their event times and not of their arrival;
 // docs/format/waiting.md tells what a checkpoint holds of them.
@@ -25,6 +30,9 @@
 //   - An insertion or retraction costs O(1) expected; on a fact with n copies
 //     it is O(log n) unless it touches the oldest or the newest copy, and O(n)
 //     for a retraction by value that skips other values.
+//   - The changes of a window are those between what it showed at Begin and what
+//     it shows now, each fact once. Moving all windows costs what enters, leaves
+//     and expires, whatever the span of time. No arithmetic on times wraps.
 //   - After Release the state is the one that all events would give in the order
 //     of their event times, each at its own logical time, whatever the order in
 //     which they came, if none was older than settle when it came.
@@ -47,6 +55,9 @@
 //     Sequence numbers grow with each insertion. They are given back by
 //     Rollback, and when an event that came out of order has insertions done
 //     again.
+//   - The indexes of a relation by time and by number hold each of its
+//     contributions once; where everything is kept, only those that a window may
+//     look at again. A relation without windows has none.
 //   - What Release has applied can be undone while it is not final: the history
 //     has what each event did, and Advance retracts nothing that an event which
 //     may still come could find.
