@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/query"
 )
 
 // state is all that a capture has to bring back.
@@ -428,6 +429,9 @@ func TestDamage(t *testing.T) {
 			if err := s.verify(); err != nil {
 				t.Fatalf("%x: %v", damaged, err)
 			}
+			if err := empty(s); err != nil {
+				t.Fatalf("%x: %v", damaged, err)
+			}
 		} else if refused++; !errors.Is(err, errs.ErrCorrupt) {
 			t.Fatalf("%x: error %v", damaged, err)
 		}
@@ -443,6 +447,35 @@ func TestDamage(t *testing.T) {
 	if refused < len(chunk) {
 		t.Fatalf("only %d refused", refused)
 	}
+}
+
+// empty has all contributions of a store expire under windows of every kind, once
+// in vain.
+func empty(s *Store) error {
+	for rel := range uint32(s.Relations()) {
+		s.SetWindows(rel, math.MinInt64, []query.Window{{Range: 3}, {Last: 2}}, 0)
+	}
+	for i := range 3 {
+		s.Begin()
+		for rel := range uint32(s.Relations()) {
+			if i == 1 {
+				s.SetWindows(rel, 0, nil, 0)
+			}
+		}
+		s.Advance(math.MaxInt64)
+		if i == 0 {
+			s.Rollback()
+		} else {
+			s.Commit()
+		}
+		if err := s.verify(); err != nil {
+			return err
+		}
+	}
+	if n := s.Contributions(); n != 0 {
+		return fmt.Errorf("%d contributions are left", n)
+	}
+	return nil
 }
 
 // restoreDamaged restores one chunk after another as one element each, with
@@ -482,6 +515,7 @@ func TestRestoreRefuses(t *testing.T) {
 		{"record before the first", [][]byte{{1, rel | one | flagRecord, 0, 1, 2}}, false},
 		{"record too far", [][]byte{{1, rel | one | flagRecord, 0, 0xfe, 0xff, 0xff, 0xff, 0x1f, 2}}, false},
 		{"a tuple twice", [][]byte{{1, rel | one, 0, 2, one, 0}}, false},
+		{"a number in two facts", [][]byte{{1, rel | one, 0, 2, one | flagSeq, 2, 1, one | flagSeq, 2, 1}}, true},
 		{"a record twice", [][]byte{{1, rel | one, 0, 2}, {1, rel | one, 0, 4}}, true},
 		{"a record gone and back", [][]byte{{1, rel, 0}, {1, rel | one, 0, 4}}, true},
 		{"sequence number too large", [][]byte{{1, rel | one | flagSeq, 0, 2, 200, 1}}, false},
@@ -505,6 +539,10 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Errorf("%s: error %v", tc.name, err)
 		case tc.ok && s.verify() != nil:
 			t.Errorf("%s: %v", tc.name, s.verify())
+		case tc.ok:
+			if err := empty(s); err != nil {
+				t.Errorf("%s: %v", tc.name, err)
+			}
 		}
 	}
 }
@@ -532,6 +570,9 @@ func FuzzRestore(f *testing.F) {
 		s.capture.Done(true)
 		got := stateOf(s)
 		got.compare(t, restoreChain(t, want.arity, [][][]byte{capture(t, s, true, 2)}, got.next))
+		if err := empty(s); err != nil {
+			t.Fatal(err)
+		}
 	})
 }
 
