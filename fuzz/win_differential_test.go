@@ -186,7 +186,8 @@ func deliver(r *rand.Rand, events []oracle.Event, lateness int64, n int, inOrder
 func winOrderCase(seed uint64) (c *winCase, events []oracle.Event) {
 	r := rand.New(rand.NewPCG(seed, 0x0de7))
 	d := &winDrawer{r: r, c: &winCase{eventTime: true, sources: 1 + r.IntN(2)}, arity: map[string]int{}, fits: map[string][]oracle.Atom{}}
-	d.c.lateness = int64(oneOf(r, 0, 10, 40, 100))
+	step := oneOf(r, int64(3), 3, 9)
+	d.c.lateness = oneOf(r, int64(0), 4, 15, 40) * step
 	d.m = newWinModel(d.c)
 	d.unit, d.limit = 1, math.MaxInt64
 	d.queries(seed)
@@ -194,7 +195,7 @@ func winOrderCase(seed uint64) (c *winCase, events []oracle.Event) {
 	for i := range 120 {
 		d.now = int64(i)
 		e := d.event(state)
-		e.Time = int64(3*i) + r.Int64N(3)
+		e.Time = step*int64(i) + r.Int64N(step)
 		_, _ = state.Apply([]oracle.Event{e}, false) // only to draw what means something
 		events = append(events, e)
 	}

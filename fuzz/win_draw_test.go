@@ -35,12 +35,6 @@ func oneOf[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 // percent is true in so many of a hundred draws.
 func percent(r *rand.Rand, n int) bool { return r.IntN(100) < n }
 
-// winReach is more than any window that drawWindow draws looks back, in units.
-const winReach = 160
-
-// winLastMost is more than any number of appends that it draws.
-const winLastMost = 12
-
 // drawWin draws a case from a seed.
 func drawWin(seed uint64, eventTime bool, steps int) *winCase {
 	r := rand.New(rand.NewPCG(seed, 0x3171))
@@ -81,12 +75,12 @@ func (d *winDrawer) act(a winAct) {
 	_ = d.m.apply(&d.c.acts[len(d.c.acts)-1]) // a refusal is part of the case
 }
 
-// drawWindow draws a window; none of them looks back winReach units.
+// drawWindow draws a window.
 func (d *winDrawer) drawWindow() (w oracle.Window) {
 	switch n := d.r.IntN(100); {
-	case n < 15:
+	case n < 8:
 		return w
-	case n < 35:
+	case n < 37:
 		return oracle.Window{Last: oneOf(d.r, int64(1), 2, 3, 5, 9)}
 	case n < 40:
 		return oracle.Window{Range: math.MaxInt64} // nothing leaves
@@ -152,10 +146,7 @@ func (d *winDrawer) query(q winQuery) {
 func (d *winDrawer) anchor() {
 	var list []winQuery
 	for _, rel := range d.relations {
-		windows := []oracle.Window{{Range: winReach * d.unit}, {Last: winLastMost}}
-		if d.whole(rel) || percent(d.r, 20) {
-			windows[0] = oracle.Window{}
-		}
+		windows := d.widest(rel)
 		for i, w := range windows {
 			q := winQuery{Query: randq.Query{Name: fmt.Sprintf("keep%d%s", i, rel), Window: w}}
 			a := oracle.Atom{Relation: rel, Window: w}
@@ -171,11 +162,26 @@ func (d *winDrawer) anchor() {
 	d.c.queries = append(list, d.c.queries...)
 }
 
-// whole tells whether some query sees all of a relation for ever.
-func (d *winDrawer) whole(rel string) bool {
-	return slices.ContainsFunc(d.fits[rel], func(a oracle.Atom) bool {
-		return a.Window == oracle.Window{} || a.Window.Range == math.MaxInt64
-	})
+// widest are windows that together keep as much of a relation as those of all
+// queries, and hardly more.
+func (d *winDrawer) widest(rel string) (out []oracle.Window) {
+	var span, last int64
+	whole := percent(d.r, 10)
+	for _, a := range d.fits[rel] {
+		w := a.Window
+		whole = whole || w == oracle.Window{} || w.Range == math.MaxInt64
+		span, last = max(span, plus(w.Range, w.Slide)), max(last, w.Last)
+	}
+	switch {
+	case whole:
+		out = append(out, oracle.Window{})
+	case span > 0:
+		out = append(out, oracle.Window{Range: span})
+	}
+	if last > 0 {
+		out = append(out, oracle.Window{Last: last})
+	}
+	return out
 }
 
 // step draws one step.
@@ -312,9 +318,12 @@ func (d *winDrawer) event(state *oracle.Store) oracle.Event {
 		return d.retraction(oneOf(d.r, live...), e.Time)
 	case len(d.used) > 0 && percent(d.r, 8): // an ID that may be live or gone
 		e.ID = oneOf(d.r, d.used...).ID
-	case len(d.used) > 0 && percent(d.r, 8): // a refresh, if it lives
-		old := oneOf(d.r, d.used...)
+	case len(d.used) > 0 && percent(d.r, 14): // a refresh, if it lives
+		old := oneOf(d.r, append(named(live), oneOf(d.r, d.used...))...)
 		e.Relation, e.Tuple, e.ID = old.Relation, old.Tuple, old.ID
+		if percent(d.r, 30) { // to a time that no window holds any more
+			e.Time = plus(d.now, -d.r.Int64N(150)*d.unit)
+		}
 	case len(live) > 0 && percent(d.r, 30): // a copy
 		old := oneOf(d.r, live...)
 		e.Relation, e.Tuple = old.Relation, old.Tuple
@@ -330,6 +339,16 @@ func (d *winDrawer) event(state *oracle.Store) oracle.Event {
 		e.Value = triegs.Int(int64(1 + d.r.IntN(3))).String()
 	}
 	return e
+}
+
+// named are the contributions that have an ID.
+func named(live []oracle.Event) (out []oracle.Event) {
+	for _, e := range live {
+		if e.ID != "" {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // retraction retracts like the given contribution, by its ID, its fact or its
