@@ -15,32 +15,52 @@ import (
 func (s *Store) Advance(t int64) (expired, columns uint64) {
 	for _, rel := range s.framed {
 		r := s.rels[rel]
-		r.frames.at = max(r.frames.at, t)
-		s.slide(r, rel)
-		n := s.expire(r, rel)
+		f := r.frames
+		f.at = max(f.at, t)
+		if f.quiet() && !s.reorder.used {
+			f.follow(r.seq)
+			continue
+		}
+		f.advanced = true
+		keeps := f.horizon(s.reach(rel, f.at))
+		s.slide(r, rel, keeps)
+		n := s.expire(r, rel, keeps)
 		expired += n
 		columns += n * uint64(r.arity)
 	}
 	return expired, columns
 }
 
+// quiet reports whether nothing enters, leaves or expires up to the logical time:
+// no fact has changed since Due has looked, and what it has found is later.
+func (f *frames) quiet() bool {
+	return f.settled && f.next.known && !(f.next.some && f.next.at <= f.at)
+}
+
+// follow brings all windows to the logical time.
+func (f *frames) follow(next uint64) {
+	for i := range f.list {
+		f.list[i].now = spanAt(f.list[i].win, f.at, next)
+	}
+}
+
 // slide moves the windows of a relation to its logical time, and touches the
 // facts with contributions that enter or leave one. What expires for sure is
 // left to expire.
-func (s *Store) slide(r *relation, rel uint32) {
+func (s *Store) slide(r *relation, rel uint32, keeps horizon) {
 	f := r.frames
+	from := int64(math.MinInt64)
+	switch {
+	case f.byTime && !f.byNumber:
+		from = keeps.time
+	case f.byNumber && !f.byTime:
+		from = keeps.number
+	}
 	for _, x := range [...]*index{f.times, f.numbers} {
 		if x == nil {
 			continue
 		}
 		s.ranges = f.moves(s.ranges[:0], x.byNumber, r.seq)
-		from := int64(math.MinInt64)
-		switch keeps := f.horizon(s.reach(rel, f.at)); {
-		case f.byTime && !f.byNumber:
-			from = keeps.time
-		case f.byNumber && !f.byTime:
-			from = keeps.number
-		}
 		for _, m := range merge(s.ranges) {
 			if m.hi >= from {
 				s.touchAll(r, rel, x, span{max(m.lo, from), m.hi})
@@ -96,19 +116,26 @@ func merge(ranges []span) []span {
 
 // touchAll touches the facts of the contributions in a range of an index.
 func (s *Store) touchAll(r *relation, rel uint32, x *index, in span) {
-	var some batch
-	for at, more := (entry{time: in.lo}), true; more; {
-		n := x.read(&s.copies.blocks[classes-1], at, in.hi, &some)
-		if n == 0 {
-			return
+	blocks := &s.copies.blocks[classes-1]
+	at, ok := x.seek(blocks, entry{time: in.lo})
+	for ok && at.chunk < len(x.dir) {
+		words := x.words(blocks, at.chunk)[copyWords*at.i : copyWords*int(x.dir[at.chunk].n)]
+		n := 0
+		for ; n < len(words) && int64(words[n]) <= in.hi; n += copyWords {
+			s.warmed += r.facts.at(uint32(words[n+2]))[r.arity+2]
 		}
-		for _, e := range some[:n] {
-			rec := uint32(e.value)
-			if w := r.facts.at(rec); w[r.arity+2]&touchedBit == 0 {
-				s.touch(r, rel, rec, s.hash.sum(w[:r.arity]), w[r.arity:], s.copies.count(w[r.arity+2]))
-			}
+		for i := 0; i < n; i += copyWords {
+			s.touchOne(r, rel, uint32(words[i+2]))
 		}
-		at, more = some[n-1].after()
+		ok = n == len(words)
+		at = place{at.chunk + 1, 0}
+	}
+}
+
+// touchOne touches the fact of a record.
+func (s *Store) touchOne(r *relation, rel, rec uint32) {
+	if w := r.facts.at(rec); w[r.arity+2]&touchedBit == 0 {
+		s.touch(r, rel, rec, s.hash.sum(w[:r.arity]), w[r.arity:], s.copies.count(w[r.arity+2]))
 	}
 }
 
@@ -139,9 +166,8 @@ func newerThan(t, span int64) int64 {
 }
 
 // expire retracts what is no longer needed, and returns how many contributions.
-func (s *Store) expire(r *relation, rel uint32) (n uint64) {
+func (s *Store) expire(r *relation, rel uint32, keeps horizon) (n uint64) {
 	f := r.frames
-	keeps := f.horizon(s.reach(rel, f.at))
 	switch {
 	case f.byTime && f.byNumber:
 		return s.expireBoth(r, rel, keeps)
@@ -157,11 +183,10 @@ func (s *Store) expire(r *relation, rel uint32) (n uint64) {
 // bound.
 func (s *Store) popBelow(r *relation, rel uint32, x *index, bound int64) (n uint64) {
 	blocks := &s.copies.blocks[classes-1]
-	var some batch
 	for x.n > 0 && x.front(blocks).time < bound {
-		k := x.read(blocks, entry{time: math.MinInt64}, bound-1, &some)
-		s.warm(r, some[:k])
-		for _, e := range some[:k] {
+		k := x.read(blocks, entry{time: math.MinInt64}, bound-1, &s.some)
+		s.warm(r, s.some[:k])
+		for _, e := range s.some[:k] {
 			s.drop(r, rel, x, e)
 		}
 		x.cut(blocks, k)
@@ -226,20 +251,19 @@ func (s *Store) expireBoth(r *relation, rel uint32, keeps horizon) (n uint64) {
 // dropUnneeded retracts the contributions in a range of an index that are not
 // needed.
 func (s *Store) dropUnneeded(r *relation, rel uint32, x *index, in span) (n uint64) {
-	var some batch
 	for at, more := (entry{time: in.lo}), true; more; {
-		k := x.read(&s.copies.blocks[classes-1], at, in.hi, &some)
+		k := x.read(&s.copies.blocks[classes-1], at, in.hi, &s.some)
 		if k == 0 {
 			break
 		}
-		for _, e := range some[:k] {
+		for _, e := range s.some[:k] {
 			if _, time, seq := x.contribution(e); !r.frames.need.has(time, seq) {
 				s.drop(r, rel, x, e)
 				x.remove(&s.copies.blocks[classes-1], e)
 				n++
 			}
 		}
-		at, more = some[k-1].after()
+		at, more = s.some[k-1].after()
 	}
 	return n
 }

@@ -17,11 +17,24 @@ func (s *Store) Due() (t int64, ok bool) {
 	t = math.MaxInt64
 	for _, rel := range s.framed {
 		r := s.rels[rel]
-		if at, due := r.frames.due(&s.copies, r.seq); due {
-			t, ok = min(t, at), true
+		next := r.frames.next
+		// Until then, and until a fact changes, nothing else can become due.
+		if !next.known || next.some && next.at <= r.frames.at {
+			next.at, next.some = r.frames.due(&s.copies, r.seq)
+			next.known = !s.running
+			r.frames.next = next
+		}
+		if next.some {
+			t, ok = min(t, next.at), true
 		}
 	}
 	return t, ok
+}
+
+// due is what Due has found for a relation.
+type due struct {
+	at          int64
+	some, known bool
 }
 
 // due is Due for one relation.
@@ -36,15 +49,24 @@ func (f *frames) due(c *copies, next uint64) (t int64, ok bool) {
 		}
 	}
 	blocks := &c.blocks[classes-1]
+	first, last := f.times.front(blocks).time, f.times.back(blocks).time
 	for i := range f.list {
 		w := &f.list[i]
 		if w.win.Range == 0 {
 			continue
 		}
-		if e, some := f.times.from(blocks, w.now.lo); some && e.time <= w.now.hi {
-			note(leaves(w.win, e.time))
+		least, some := first, true
+		if first < w.now.lo {
+			var e entry
+			e, some = f.times.from(blocks, w.now.lo)
+			least = e.time
 		}
-		note(f.times.enters(blocks, w))
+		if some && least <= w.now.hi {
+			note(leaves(w.win, least))
+		}
+		if last > w.now.hi {
+			note(f.times.enters(blocks, w))
+		}
 	}
 	if f.byTime {
 		note(f.expires(blocks, f.horizon(f.at, next)))

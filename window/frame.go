@@ -46,6 +46,10 @@ type frames struct {
 	need, needWas horizon
 	late          []entry // by record
 	full, fullWas bool
+
+	next due // what Due has found
+	// Advance has gone over the relation: what nothing needs is gone.
+	settled, advanced bool
 }
 
 // horizon is what a relation keeps: contributions from an event time on, and
@@ -104,7 +108,7 @@ func (s *Store) SetWindows(rel uint32, at int64, windows []query.Window, keep in
 	}
 	s.undo.framed(rel, s.frame(rel, next))
 	if next != nil && old != nil {
-		s.slide(r, rel)
+		s.slide(r, rel, next.horizon(s.reach(rel, next.at)))
 	}
 }
 
@@ -270,6 +274,7 @@ func (f *frames) old(i, w int) int64 { return f.olds[i*len(f.list)+w] }
 // touch notes the multiplicities of a fact in all windows before its first
 // change in the epoch.
 func (f *frames) touch(c *copies, tail []uint64, rec uint32) {
+	f.next.known = false
 	if tail[2]&formMask == 0 {
 		for range f.list {
 			f.olds = append(f.olds, 0)
@@ -324,6 +329,7 @@ func (f *frames) commit(s *Store, rel uint32) {
 	for i := range f.list {
 		f.list[i].was = f.list[i].now
 	}
+	f.settled, f.advanced = f.settled || f.advanced, false
 	// Without an Advance nobody has looked at what came too late.
 	f.full = f.full || len(f.late) > 0
 	f.was, f.needWas, f.fullWas = f.at, f.need, f.full
@@ -334,7 +340,7 @@ func (f *frames) rollback() {
 	for i := range f.list {
 		f.list[i].now = f.list[i].was
 	}
-	f.at, f.need, f.full = f.was, f.needWas, f.fullWas
+	f.at, f.need, f.full, f.advanced = f.was, f.needWas, f.fullWas, false
 	f.forget()
 }
 
@@ -386,6 +392,6 @@ func (f *frames) bytes() int64 {
 }
 
 const (
-	framesBytes = 240
+	framesBytes = 264
 	frameBytes  = 56
 )

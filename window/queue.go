@@ -48,6 +48,12 @@ func (l *list) words(blocks *slab, k int) []uint64 {
 // front returns the first entry of a queue that is not empty.
 func (q *queue) front(blocks *slab) entry { return read(q.words(blocks, q.head), 0) }
 
+// back returns the last entry of a queue that is not empty.
+func (q *queue) back(blocks *slab) entry {
+	k := len(q.dir) - 1
+	return read(q.words(blocks, k), int(q.dir[k].n)-1)
+}
+
 // below counts the entries of the first chunk with a number below a bound.
 func (q *queue) below(blocks *slab, bound int64) (n int) {
 	words := q.words(blocks, q.head)
@@ -72,25 +78,51 @@ func (q *queue) cut(blocks *slab, n int) {
 // while walking it reads a chunk at a time.
 type batch [blockMax]entry
 
+// seek finds the place of the first entry that is not before e; ok is false if
+// there is none. It looks at both ends first, where nearly all searches end.
+func (q *queue) seek(blocks *slab, e entry) (at place, ok bool) {
+	if q.n == 0 {
+		return place{}, false
+	}
+	k := len(q.dir) - 1
+	words, n := q.words(blocks, k), int(q.dir[k].n)
+	switch {
+	case e.order(words, n-1) > 0:
+		return place{}, false
+	case e.order(words, 0) >= 0:
+		// What has just been appended is what is looked for most.
+		for n > 0 && e.order(words, n-1) <= 0 {
+			n--
+		}
+		return place{k, n}, true
+	case e.order(q.words(blocks, q.head), 0) <= 0:
+		return place{q.head, 0}, true
+	}
+	k = q.chunkOf(blocks, e)
+	words, n = q.words(blocks, k), int(q.dir[k].n)
+	i := 0
+	for to := n; i < to; {
+		if m := (i + to) / 2; e.order(words, m) > 0 {
+			i = m + 1
+		} else {
+			to = m
+		}
+	}
+	if i == n {
+		return place{k + 1, 0}, true // not the last chunk
+	}
+	return place{k, i}, true
+}
+
 // read copies entries from the first on that is not before e, those of one
 // chunk, up to the number last, and returns how many: none at the end.
 func (q *queue) read(blocks *slab, e entry, last int64, to *batch) (n int) {
-	if q.n == 0 {
+	at, ok := q.seek(blocks, e)
+	if !ok {
 		return 0
 	}
-	k := q.chunkOf(blocks, e)
-	i := 0
-	for words := q.words(blocks, k); i < int(q.dir[k].n) && e.order(words, i) > 0; {
-		i++
-	}
-	if i == int(q.dir[k].n) {
-		if k++; k == len(q.dir) {
-			return 0
-		}
-		i = 0
-	}
-	words := q.words(blocks, k)
-	for ; i < int(q.dir[k].n) && int64(words[copyWords*i]) <= last; i++ {
+	words := q.words(blocks, at.chunk)
+	for i := at.i; i < int(q.dir[at.chunk].n) && int64(words[copyWords*i]) <= last; i++ {
 		to[n] = read(words, i)
 		n++
 	}
@@ -99,11 +131,11 @@ func (q *queue) read(blocks *slab, e entry, last int64, to *batch) (n int) {
 
 // from returns the first entry with at least this number.
 func (q *queue) from(blocks *slab, number int64) (e entry, ok bool) {
-	var one batch
-	if q.read(blocks, entry{time: number}, math.MaxInt64, &one) == 0 {
+	at, ok := q.seek(blocks, entry{time: number})
+	if !ok {
 		return entry{}, false
 	}
-	return one[0], true
+	return read(q.words(blocks, at.chunk), at.i), true
 }
 
 // compare orders entries.

@@ -35,6 +35,7 @@ type Store struct {
 	undo    undoLog
 	framed  []uint32 // relations with frames, ascending
 	ranges  []span   // what Advance visits
+	some    batch    // what it takes out of an index
 	warmed  uint64   // nothing but a reason to load
 	reorder reorder  // events that wait for logical time
 
