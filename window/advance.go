@@ -34,7 +34,7 @@ func (s *Store) Advance(t int64) (expired, columns uint64) {
 // quiet reports whether nothing enters, leaves or expires up to the logical time:
 // no fact has changed since Due has looked, and what it has found is later.
 func (f *frames) quiet() bool {
-	return f.settled && f.next.known && !(f.next.some && f.next.at <= f.at)
+	return f.settled && !f.full && f.next.known && !(f.next.some && f.next.at <= f.at)
 }
 
 // follow brings all windows to the logical time.

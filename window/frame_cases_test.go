@@ -445,6 +445,7 @@ func TestLateWithoutAdvance(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Commit()
+	s.Due()
 	s.Begin()
 	if n, _ := s.Advance(100); n != 1 {
 		t.Fatalf("%d expired", n)

@@ -301,8 +301,11 @@ func (v *windowRig) check(r *rig) {
 	for rel := range uint32(len(r.m.arity)) {
 		v.checkFacts(r, rel)
 	}
-	if v.rng.IntN(6) == 0 {
+	switch v.rng.IntN(6) {
+	case 0:
 		v.checkDue(r)
+	case 1, 2, 3:
+		r.s.Due() // Advance may pass over what it has looked at
 	}
 }
 
