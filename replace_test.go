@@ -86,6 +86,45 @@ func replaceFacts(t *testing.T, db *DB) string {
 	return fmt.Sprint(list)
 }
 
+// TestReplaceBesideNewRelation: a replacement that needs an index first and a new
+// relation behind it in one batch. Before the batch is an epoch, and where it is
+// refused, nobody knows the relation.
+func TestReplaceBesideNewRelation(t *testing.T) {
+	db := openReplace(t, "")
+	defer db.Close()
+	ctx := context.Background()
+	fact := func(op Op, relation string) Event {
+		return Event{Op: op, Relation: relation, Tuple: []Term{String("a"), String("b")}}
+	}
+	if _, err := db.Append(ctx, Batch{Events: []Event{fact(Insert, "r")}}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := db.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
+	events := append(Replace("r", []Term{String("a"), {}}), fact(Insert, "s"), fact(Delete, "t"))
+	if _, err := db.Append(ctx, Batch{Events: events}); !errors.Is(err, ErrNoSuchFact) {
+		t.Fatalf("got %v, want ErrNoSuchFact", err)
+	}
+	if m := db.Metrics(); m.Relations != 1 || m.Facts != 1 {
+		t.Fatalf("%d relations with %d facts behind a refused batch, want 1 with 1", m.Relations, m.Facts)
+	}
+	if _, err := db.Append(ctx, Batch{Events: events[:2]}); err != nil {
+		t.Fatal(err)
+	}
+	if m := db.Metrics(); m.Relations != 2 || m.Facts != 1 {
+		t.Fatalf("%d relations with %d facts, want 2 with 1", m.Relations, m.Facts)
+	}
+	for _, err := range before.Select(ctx, "q(a, b) :- s(a, b)") {
+		t.Fatalf("an epoch before the relation has a row of it, or %v", err)
+	}
+	if err := db.Verify(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestReplaceErrors: what DeleteAll refuses.
 func TestReplaceErrors(t *testing.T) {
 	db := openReplace(t, "")

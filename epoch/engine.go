@@ -345,7 +345,7 @@ func (e *Engine) growRelation(r catalog.Relation) {
 func (e *Engine) addRelation(r catalog.Relation) {
 	e.growRelation(r)
 	e.rec.Relations = append(e.rec.Relations, record.Relation{Name: r.Name, Arity: r.Arity})
-	if e.schema == e.marks.schema {
+	if e.schema.Catalog == e.marks.schema.Catalog { // readers have it
 		e.setCatalog(e.schema.Catalog.Clone(), e.schema.Views)
 	}
 	e.schema.Catalog.AddRelation(r)
