@@ -104,7 +104,7 @@ func TestReplaceBesideNewRelation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer before.Close()
-	events := append(Replace("r", []Term{String("a"), {}}), fact(Insert, "s"), fact(Delete, "t"))
+	events := append(Replace("r", []Term{{}, String("b")}), fact(Insert, "s"), fact(Delete, "t"))
 	if _, err := db.Append(ctx, Batch{Events: events}); !errors.Is(err, ErrNoSuchFact) {
 		t.Fatalf("got %v, want ErrNoSuchFact", err)
 	}
