@@ -132,11 +132,11 @@ func BenchmarkForm(b *testing.B) {
 }
 
 // BenchmarkSmall measures the fixed costs: opening, and a small increment, with
-// Pebble kept open and not.
+// Pebble kept open, lingering and not.
 func BenchmarkSmall(b *testing.B) {
-	for _, keep := range []bool{false, true} {
+	for name, o := range openings {
 		dir := b.TempDir() + "/checkpoint"
-		s, err := Open(b.Context(), dir, Options{KeepOpen: keep})
+		s, err := Open(b.Context(), dir, o)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func BenchmarkSmall(b *testing.B) {
 			}
 		}
 		commit()
-		b.Run(fmt.Sprintf("commit/keep=%v", keep), func(b *testing.B) {
+		b.Run("commit/"+name, func(b *testing.B) {
 			for b.Loop() {
 				commit()
 			}
@@ -161,9 +161,9 @@ func BenchmarkSmall(b *testing.B) {
 		if err := s.Close(); err != nil {
 			b.Fatal(err)
 		}
-		b.Run(fmt.Sprintf("open/keep=%v", keep), func(b *testing.B) {
+		b.Run("open/"+name, func(b *testing.B) {
 			for b.Loop() {
-				s, err := Open(b.Context(), dir, Options{KeepOpen: keep})
+				s, err := Open(b.Context(), dir, o)
 				if err != nil {
 					b.Fatal(err)
 				}
