@@ -292,7 +292,8 @@ func (d *winDrawer) when() int64 {
 	default:
 		off = oneOf(d.r, int64(-400), -10, -5, -30, 5, 10)
 	}
-	return plus(d.now, off*d.unit)
+	// The least time is that of a store without one, and before every step.
+	return max(plus(d.now, off*d.unit), math.MinInt64+1)
 }
 
 // winMost bounds the live contributions to a relation, for the oracle's sake.
@@ -322,7 +323,7 @@ func (d *winDrawer) event(state *oracle.Store) oracle.Event {
 		old := oneOf(d.r, append(named(live), oneOf(d.r, d.used...))...)
 		e.Relation, e.Tuple, e.ID = old.Relation, old.Tuple, old.ID
 		if percent(d.r, 30) { // to a time that no window holds any more
-			e.Time = plus(d.now, -d.r.Int64N(150)*d.unit)
+			e.Time = max(plus(d.now, -d.r.Int64N(150)*d.unit), math.MinInt64+1)
 		}
 	case len(live) > 0 && percent(d.r, 30): // a copy
 		old := oneOf(d.r, live...)
