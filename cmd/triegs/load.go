@@ -74,6 +74,9 @@ func (a *app) load(db *triegs.DB, f *inputFlags, source string) (err error) {
 			return err
 		}
 		marks = marks || !b.Watermark.IsZero()
+		if f.Lateness == nil && len(b.Events) == 0 && b.Time.IsZero() {
+			continue // A watermark alone; the clock would move time to the present.
+		}
 		epoch, err := db.Append(a.ctx, b.Batch)
 		if err != nil {
 			return locate(b, err)
