@@ -7,5 +7,6 @@
 // under testdata. It holds no code that runs outside tests.
 //
 // Invariants: every run is fixed by its seed, and a failing case is printed as
-// text that can be put under testdata/cases, from where it is run for ever.
+// text that can be put under testdata/cases, with windows under testdata/windows,
+// from where it is run for ever.
 package fuzz

@@ -96,7 +96,7 @@ func reportWin(c *winCase, seed uint64, err error) string {
 		return err != nil && !errors.Is(err, triegs.ErrUnsupported)
 	})
 	_, again := playWin(small, seed)
-	return fmt.Sprintf("seed %d: %v\nshrunk: %v\n%s", seed, err, again, small)
+	return fmt.Sprintf("seed %d: %v\nshrunk: %v\nput this under testdata/windows to keep it:\n# seed %d\n%s", seed, err, again, seed, small)
 }
 
 // TestOracleWindows compares stores whose queries have windows with the oracle
@@ -137,6 +137,19 @@ func TestOracleWindows(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzWindows lets a fuzzer make the choices of a case.
+func FuzzWindows(f *testing.F) {
+	f.Add([]byte("windows, watermarks"), uint64(1), false)
+	f.Add([]byte{0, 255, 0, 255, 7, 7, 7, 200, 13, 90}, uint64(2), true)
+	f.Add([]byte{}, uint64(3), true)
+	f.Fuzz(func(t *testing.T, data []byte, seed uint64, eventTime bool) {
+		c := drawWinFrom(rand.New(&choices{data, rand.NewPCG(seed, 4)}), seed, eventTime, 15)
+		if _, err := playWin(c, seed); err != nil {
+			t.Fatal(reportWin(c, seed, err))
+		}
+	})
 }
 
 // winDelivery is one way in which the events of a case come: batches, each with

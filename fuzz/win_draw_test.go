@@ -37,7 +37,29 @@ func percent(r *rand.Rand, n int) bool { return r.IntN(100) < n }
 
 // drawWin draws a case from a seed.
 func drawWin(seed uint64, eventTime bool, steps int) *winCase {
-	r := rand.New(rand.NewPCG(seed, 0x3171))
+	return drawWinFrom(rand.New(rand.NewPCG(seed, 0x3171)), seed, eventTime, steps)
+}
+
+// choices puts the bytes of a fuzzer into the high bits of a draw, which are the
+// ones that a bounded draw looks at, and goes on with a fixed sequence.
+type choices struct {
+	data []byte
+	rest *rand.PCG
+}
+
+// Uint64 gives the next draw.
+func (c *choices) Uint64() uint64 {
+	u := c.rest.Uint64()
+	if len(c.data) == 0 {
+		return u
+	}
+	b := c.data[0]
+	c.data = c.data[1:]
+	return u>>8 | uint64(b)<<56
+}
+
+// drawWinFrom draws a case; the seed chooses the queries.
+func drawWinFrom(r *rand.Rand, seed uint64, eventTime bool, steps int) *winCase {
 	d := &winDrawer{r: r, c: &winCase{eventTime: eventTime}, arity: map[string]int{}, fits: map[string][]oracle.Atom{}}
 	d.m = newWinModel(d.c)
 	// Times anywhere in int64, with room for the whole case.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/triegs/triegs"
@@ -77,7 +76,7 @@ const (
 	actDrop       = "drop"
 	actRetain     = "retain"
 	actCheckpoint = "checkpoint"
-	actBeside     = "checkpoint beside"
+	actBeside     = "checkpoint-beside"
 	actReopen     = "reopen"
 	actRestore    = "restore"
 	actVerify     = "verify"
@@ -118,57 +117,6 @@ func (c *winCase) sourceName(i int) string {
 		return ""
 	}
 	return fmt.Sprintf("s%d", i)
-}
-
-// String lists the case for people to read.
-func (c *winCase) String() string {
-	var s strings.Builder
-	fmt.Fprintf(&s, "event time: %v, lateness %d, %v, %d sources, declared: %v, idle after %d\n",
-		c.eventTime, c.lateness, c.policy, c.sources, c.declared, c.idle)
-	for i := range c.queries {
-		q := &c.queries[i]
-		fmt.Fprintf(&s, "query %d: %s", i, q.text())
-		if q.option {
-			fmt.Fprintf(&s, " with the option %+v", q.Window)
-		}
-		if q.SPARQL && q.Set {
-			s.WriteString(" in set mode")
-		}
-		s.WriteString("\n")
-	}
-	for i := range c.acts {
-		s.WriteString(c.acts[i].String() + "\n")
-	}
-	return s.String()
-}
-
-// String lists one step.
-func (a *winAct) String() string {
-	s := fmt.Sprintf("%s [clock %d]", a.do, a.wall)
-	switch a.do {
-	case actAppend:
-		s += fmt.Sprintf(" at %d, source %d, again %d, ignoring: %v, silent: %v, untimed: %v", a.at, a.source, a.again, a.ignore, a.silent, a.untimed)
-	case actAdvance:
-		s += fmt.Sprintf(" to %d", a.at)
-	case actRegister, actDrop:
-		s += fmt.Sprintf(" %d", a.query)
-	case actRetain:
-		s += fmt.Sprintf(" %s %v", a.rel, a.span)
-	}
-	for _, e := range a.events {
-		sign := "+"
-		if e.Delete {
-			sign = "-"
-		}
-		s += fmt.Sprintf("\n  %s%s%v @%d", sign, e.Relation, e.Tuple, e.Time)
-		if e.ID != "" {
-			s += " #" + e.ID
-		}
-		if e.Value != "" {
-			s += " =" + e.Value
-		}
-	}
-	return s
 }
 
 // The refusals beside those of the oracle.
