@@ -2,6 +2,7 @@ package triegs
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -102,5 +103,39 @@ func TestTick(t *testing.T) {
 	defer db.Close()
 	if db.ticks() || db.Metrics().Contributions != 1 {
 		t.Error("opening again has moved time")
+	}
+}
+
+// TestTimeOfTimelessEvents: an event without a time has, in event-time mode, that
+// to which its source has come with the events before it, also those of its own
+// batch, and so is not late by itself.
+func TestTimeOfTimelessEvents(t *testing.T) {
+	db, err := Open("", &Options{EventTime: true, LatePolicy: LateRefuse, Tick: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ctx := context.Background()
+	if _, err := db.Register(ctx, "q", "q(x) :- r(x) window 10ns"); err != nil {
+		t.Fatal(err)
+	}
+	at := func(x, ns int64) Event {
+		return Event{Relation: "r", Tuple: []Term{Int(x)}, Time: time.Unix(0, ns)}
+	}
+	timeless := Event{Relation: "r", Tuple: []Term{Int(9)}}
+	if _, err := db.Append(ctx, Batch{Source: "s", Events: []Event{timeless}}); !errors.Is(err, ErrTime) {
+		t.Fatalf("got %v for an event that nothing gives a time, want ErrTime", err)
+	}
+	if _, err := db.Append(ctx, Batch{Source: "s", Events: []Event{at(1, 100), timeless, at(2, 500), timeless}}); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := db.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	row, err := snap.Lookup("q", Int(9))
+	if err != nil || row.Multiplicity() != 1 {
+		t.Fatalf("got %v, %v: want the one that came at 500 ns, and not that of 100 ns", row, err)
 	}
 }

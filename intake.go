@@ -15,7 +15,8 @@ type intake struct {
 	clock    time.Time
 	first    int64 // logical time before it
 	at       int64 // logical time of the epoch: in arrival mode the latest of its batches
-	own      int64 // the time of events of the batch that have none
+	own      int64 // the time of events of the batch that have none, if it is timed
+	timed    bool  // else they are as late as its source has come
 	late     lateness
 	event    txn.Event
 	replayed bool // every batch was a replay
@@ -107,9 +108,7 @@ func (in *intake) begin(b *Batch) (err error) {
 		l.mark, l.explicit = s.Watermark, s.Explicit
 	}
 	l.explicit = l.explicit || !b.Watermark.IsZero()
-	if in.own = at; !timed {
-		in.own = max(in.first, l.mark)
-	}
+	in.own, in.timed = at, timed
 	return nil
 }
 
@@ -136,21 +135,33 @@ func (in *intake) takeEvent(i int, e *Event, lenient bool) error {
 	}
 	ev := &in.event
 	*ev = txn.Event{
-		Delete: e.Op != Insert, All: e.Op == DeleteAll, Relation: e.Relation, Tuple: e.Tuple, Time: in.own,
+		Delete: e.Op != Insert, All: e.Op == DeleteAll, Relation: e.Relation, Tuple: e.Tuple,
 		ID: e.ID, Value: e.Value, Lenient: lenient, Wait: in.db.opts.EventTime,
 	}
-	if !e.Time.IsZero() {
-		var err error
-		if ev.Time, err = nanoseconds(e.Time); err != nil {
-			return fmt.Errorf("event %d: %w", i, err)
-		}
-	} else if ev.Wait && in.own == math.MinInt64 {
-		return fmt.Errorf("event %d: %w: neither it, its batch nor its source has a time yet", i, ErrTime)
+	var err error
+	if ev.Time, err = in.timeOf(e); err != nil {
+		return fmt.Errorf("event %d: %w", i, err)
 	}
 	if drop, err := in.judge(i, e, ev); err != nil || drop {
 		return err
 	}
 	return in.t.Event(i, ev)
+}
+
+// timeOf is the event time of an event: its own, that of its batch, or, in
+// event-time mode, that to which the source has come with the event before it.
+func (in *intake) timeOf(e *Event) (int64, error) {
+	switch {
+	case !e.Time.IsZero():
+		return nanoseconds(e.Time)
+	case !in.db.opts.EventTime || in.timed:
+		return in.own, nil
+	}
+	at := max(in.first, in.late.mark)
+	if at == math.MinInt64 {
+		return 0, fmt.Errorf("%w: neither it, its batch nor its source has a time yet", ErrTime)
+	}
+	return at, nil
 }
 
 // judge applies the rules for late events. Its cost is a comparison for one that
