@@ -272,6 +272,11 @@ func (db *DB) notify(n Notice) {
 // beginning. The text is SPARQL when its first word is SELECT, PREFIX or BASE,
 // otherwise a rule.
 //
+// It starts from what is retained: where only windowed queries have read a
+// relation so far, what their windows had left behind is gone, also for a query
+// without a window that is registered after them. Register that one first, or
+// call Retain.
+//
 // Errors: ErrQueryExists, ErrValue (an empty name), ErrSyntax, ErrArity and
 // ErrUnsupported with line:column (a query outside of the classes that are
 // maintained names its class and what makes it so), ErrOverflow, ErrBudget, and

@@ -78,7 +78,8 @@ type Batch struct {
 	// Watermark, in event-time mode, says that Source is done with all times up
 	// to it: logical time may come to it, as far as the other sources allow. A
 	// source that never says so is done with the greatest event time that it has
-	// sent. It never goes back; zero = unchanged. Without effect in arrival mode.
+	// sent. It never goes back; zero = unchanged. It counts also in a batch whose
+	// events are a replay. Without effect in arrival mode.
 	Watermark time.Time
 	// IgnoreMissing skips, and counts, a Delete of what is not there. Without
 	// it such an event refuses the whole batch with ErrNoSuchFact.

@@ -139,12 +139,18 @@ func (db *DB) lowest(s rootvec.Sources, now time.Time, except string, without bo
 }
 
 // eventTime is the logical time that watermarks allow, at least what it was.
+// Where all sources are silent there is none to wait for: it is the greatest
+// watermark, as it would be if they had fallen silent one after another.
 func (db *DB) eventTime(s rootvec.Sources, now time.Time, was int64) int64 {
-	l, any := db.lowest(s, now, "", false)
-	if !any {
-		return was
+	if l, any := db.lowest(s, now, "", false); any {
+		return max(was, l.time)
 	}
-	return max(was, l.time)
+	for _, p := range s.All() {
+		if p.HasWatermark {
+			was = max(was, p.Watermark)
+		}
+	}
+	return was
 }
 
 // Advance moves logical time to t without events, as one epoch: contributions

@@ -3,6 +3,7 @@ package triegs
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -51,6 +52,77 @@ func TestEventTimeBetween(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestAllIdle: where all sources are silent time goes on to the greatest
+// watermark, also where they fell silent together, or with the store.
+func TestAllIdle(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	var now atomic.Int64
+	o := &Options{
+		EventTime: true, IdleTimeout: 100, Tick: time.Millisecond,
+		Clock: func() time.Time { return time.Unix(0, now.Load()) },
+	}
+	for round := range 2 {
+		db, err := Open(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 {
+			for i, name := range []string{"A", "B"} {
+				at := time.Unix(0, int64(100+50*i))
+				b := Batch{Source: name, Watermark: time.Unix(0, int64(100+100*i)), Events: []Event{{Relation: "r", Tuple: []Term{String(name)}, Time: at}}}
+				if _, err := db.Append(ctx, b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// Its second event waits; the store ends before anybody is idle.
+			if m := db.Metrics(); m.Waiting != 1 || m.HeldBy != "A" {
+				t.Fatalf("%d events wait for %q, want 1 for A", m.Waiting, m.HeldBy)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		now.Add(202)
+		wait, cancel := context.WithTimeout(ctx, time.Minute)
+		if err := db.WaitFor(wait, 3); err != nil {
+			t.Fatalf("time waits for silent sources: %v", err)
+		}
+		cancel()
+		if m := db.Metrics(); m.Waiting != 0 || m.Time.UnixNano() != 200 {
+			t.Errorf("%d events wait at %s", m.Waiting, m.Time)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReplayedWatermark: a watermark counts though the events of its batch are
+// there already; with an old one the batch is no epoch.
+func TestReplayedWatermark(t *testing.T) {
+	ctx := context.Background()
+	db, err := Open("", &Options{EventTime: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	events := []Event{{Relation: "r", Tuple: []Term{String("a")}, Time: time.Unix(0, 150)}}
+	for i, c := range []struct {
+		mark  int64
+		epoch Epoch
+		time  int64
+	}{{200, 1, 200}, {200, 1, 200}, {220, 2, 220}, {210, 2, 220}} {
+		e, err := db.Append(ctx, Batch{Source: "s", Events: events, Watermark: time.Unix(0, c.mark)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := db.Metrics(); e != c.epoch || m.Time.UnixNano() != c.time || m.Contributions != 1 {
+			t.Errorf("%d: epoch %d at %d with %d contributions, want %d at %d with 1", i, e, m.Time.UnixNano(), m.Contributions, c.epoch, c.time)
+		}
+	}
 }
 
 // TestTick: while batches leave their time to the clock, windows move when no

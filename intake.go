@@ -60,9 +60,8 @@ func (in *intake) take(b *Batch) error {
 		if err != nil {
 			return err
 		}
-		// A batch without events is a replay as well if it lies below, unless it
-		// says how far time has come.
-		replay = p.Skip == len(b.Events) && b.Offset < p.Next && (p.Skip > 0 || b.Watermark.IsZero() || !in.db.opts.EventTime)
+		// A batch without events is a replay as well if it lies below.
+		replay = p.Skip == len(b.Events) && b.Offset < p.Next && !in.newer(b)
 		if skip = p.Skip; skip > 0 {
 			in.told.notices = append(in.told.notices, Notice{Kind: NoticeReplay, Source: b.Source, Position: p.Next, Offset: b.Offset, Count: skip})
 		}
@@ -110,6 +109,16 @@ func (in *intake) begin(b *Batch) (err error) {
 	l.explicit = l.explicit || !b.Watermark.IsZero()
 	in.own, in.timed = at, timed
 	return nil
+}
+
+// newer reports whether the batch says that its source has come further in time,
+// which counts also where its events are there already.
+func (in *intake) newer(b *Batch) bool {
+	if !in.db.opts.EventTime || b.Watermark.IsZero() {
+		return false
+	}
+	w, err := nanoseconds(b.Watermark)
+	return err != nil || w > in.late.mark // an error is one of endOf
 }
 
 // endOf moves the watermark of the batch's source.

@@ -84,8 +84,8 @@ type Options struct {
 	// or the clock.
 	EventTime bool
 
-	// Lateness is how far behind logical time an event may be and still count as
-	// in time: within it the order of arrival makes no difference to the final
+	// Lateness is how far behind logical time, as it was before the batch, an event
+	// may be and still count as in time: within it the order of arrival makes no difference to the final
 	// state. Default 0.
 	Lateness time.Duration
 
@@ -94,8 +94,9 @@ type Options struct {
 	LatePolicy LatePolicy
 
 	// IdleTimeout is how long, in event-time mode, logical time waits for a source
-	// from which nothing comes. Default 0 = for ever; Metrics.HeldBy names the
-	// source then.
+	// from which nothing comes. Where nothing comes from any, it goes on to the
+	// greatest watermark. Default 0 = for ever; Metrics.HeldBy names the source
+	// then.
 	IdleTimeout time.Duration
 
 	// Sources names sources for which logical time waits in event-time mode

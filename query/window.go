@@ -141,7 +141,7 @@ func (q *Query) ShareWindow() {
 func (w Window) Check() error {
 	switch {
 	case w.Range < 0 || w.Slide < 0 || w.Last < 0:
-		return fmt.Errorf("%w: a window of a negative size", errs.ErrValue)
+		return fmt.Errorf("%w: the size of a window is positive", errs.ErrValue)
 	case w.Slide > 0 && w.Range == 0:
 		return fmt.Errorf("%w: a slide without a range", errs.ErrValue)
 	case w.Last > 0 && w.Range > 0:

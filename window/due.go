@@ -10,9 +10,8 @@ import (
 // which Advance would move something: a contribution that enters or leaves a
 // window or expires. With a slide it is a multiple of the slide. ok is false if
 // there is no such time. In a relation with windows of the newest contributions
-// and others it may come early. What SetWindows has made superfluous goes with
-// any Advance and does not count. The cost is O(log n) for each window, and for
-// each step of a window with a slide beyond its range that shows nothing.
+// and others it may come early, and where many slides in a row show nothing. What SetWindows has made superfluous goes with
+// any Advance and does not count. The cost is O(log n) for each window.
 func (s *Store) Due() (t int64, ok bool) {
 	t = math.MaxInt64
 	for _, rel := range s.framed {
@@ -102,16 +101,23 @@ func plus(time, span int64) (t int64, ok bool) {
 	return time + span, time <= math.MaxInt64-span
 }
 
+// stepsMax bounds the search of enters: behind it Due comes early.
+const stepsMax = 64
+
 // enters is the least logical time at which a contribution from after the end of
-// a window is in it.
+// a window is in it, or after many slides that show nothing one before it.
 func (q *queue) enters(blocks *slab, w *frame) (t int64, ok bool) {
-	for behind := w.now.hi; behind < math.MaxInt64; {
+	behind := w.now.hi
+	for range stepsMax {
+		if behind == math.MaxInt64 {
+			return 0, false
+		}
 		e, some := q.from(blocks, behind+1)
 		if !some {
-			break
+			return 0, false
 		}
 		if t, ok = reaches(w.win, e.time); !ok {
-			break
+			return 0, false
 		}
 		from := w.win.From(t)
 		if e.time >= from {
@@ -120,7 +126,7 @@ func (q *queue) enters(blocks *slab, w *frame) (t int64, ok bool) {
 		// The slide is longer than the range, and steps over it.
 		behind = from - 1
 	}
-	return 0, false
+	return t, true
 }
 
 // expires is the least logical time at which a contribution is left behind by all
