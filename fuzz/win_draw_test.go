@@ -284,6 +284,9 @@ func (d *winDrawer) appendStep(i int) {
 		a.silent = percent(d.r, 30)
 		if percent(d.r, 15) {
 			a.again = 1 + d.r.IntN(4)
+			if percent(d.r, 20) {
+				n = 0
+			}
 		}
 		if percent(d.r, 30) { // a source that is behind
 			a.at = plus(d.now, -d.r.Int64N(30)*d.unit)

@@ -65,15 +65,16 @@ func (in *winInput) accept() {
 
 // arrive takes a batch in event-time mode at a logical time. Its events are judged
 // by the time that they themselves have brought, unless their source speaks of
-// watermarks. A batch that was sent before is no batch.
+// watermarks. A batch that was sent before is no batch, unless its watermark is
+// newer.
 func (in *winInput) arrive(a *winAct, first int64) (events []oracle.Event, replay bool, err error) {
 	in.heard[a.source] = in.wall
-	if len(a.events) == 0 && in.resent(a) > 0 {
-		return nil, true, nil
-	}
 	mark, known := in.marks[a.source]
 	if !known {
 		mark = math.MinInt64
+	}
+	if len(a.events) == 0 && in.resent(a) > 0 && (a.silent || a.at <= mark) {
+		return nil, true, nil
 	}
 	spoken := in.spoken[a.source] || !a.silent
 	others, any := in.lowest(a.source)
