@@ -697,6 +697,10 @@ func (e *Engine) digests() bool { return e.keeps }
 // over the dictionary, and a loop that does nothing else has many loads under
 // way at once.
 func (e *Engine) digestChanges(rel uint32, digest *rootvec.Digest) {
+	if e.facts.Len(rel) == 0 {
+		*digest = rootvec.Digest{}
+		return
+	}
 	e.hashes = e.hashes[:0]
 	for c := e.facts.Changes(rel); c.Next(); {
 		for _, id := range c.Tuple() {

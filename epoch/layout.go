@@ -194,11 +194,21 @@ func (e *Engine) discard() {
 // changeRelation hands the net changes of one relation to the views.
 func (e *Engine) changeRelation(rel uint32) {
 	l := &e.layouts[rel]
-	c := e.facts.Changes(rel)
-	if l.cover >= 0 {
-		c = e.facts.OutsideChanges(rel, l.cover)
+	if e.facts.Len(rel) == 0 {
+		e.views.Clear(l.base)
+		for _, n := range l.streams {
+			e.views.Clear(n)
+		}
+		return
 	}
-	e.changeViews(l.base, c)
+	switch {
+	case l.cover < 0:
+		e.changeViews(l.base, e.facts.Changes(rel))
+	case e.facts.AllIn(rel, l.cover):
+		e.views.Clear(l.base)
+	default:
+		e.changeViews(l.base, e.facts.OutsideChanges(rel, l.cover))
+	}
 	for i, n := range l.streams {
 		e.changeViews(n, e.facts.WindowChanges(rel, i))
 	}

@@ -9,10 +9,13 @@ import "slices"
 // the order of changes nor repeated visits matter, and inserts and deletes that
 // cancel inside the epoch wake nobody.
 func (s *Store) propagate(q *Query) {
+	gone := s.goneNodes(q)
 	for i := len(q.nodes) - 1; i >= 0; i-- {
 		n := &q.nodes[i]
 		switch {
 		case n.leaf != nil:
+		case gone != nil && gone[i]:
+			s.clearTrie(n.slot, n.columns)
 		case n.relation == nil:
 			s.visitGeneralized(q, n)
 		default:
@@ -24,6 +27,26 @@ func (s *Store) propagate(q *Query) {
 			n.changed.reset()
 		}
 	}
+}
+
+// goneNodes says which nodes are empty because a relation was cleared: those over
+// it, and all above them, since a tuple needs partners in every child. Nobody has
+// to be woken by their groups. It is nil if there are none.
+func (s *Store) goneNodes(q *Query) []bool {
+	if !slices.ContainsFunc(q.bases, func(r *Relation) bool { return r.cleared }) {
+		return nil
+	}
+	s.gone = append(s.gone[:0], make([]bool, len(q.nodes))...)
+	for i := len(q.nodes) - 1; i >= 0; i-- {
+		n := &q.nodes[i]
+		if n.relation != nil && n.relation.cleared {
+			s.gone[i] = true
+		}
+		if n.parent >= 0 && s.gone[i] {
+			s.gone[n.parent] = true
+		}
+	}
+	return s.gone
 }
 
 func (s *Store) visitInner(q *Query, n *node) {

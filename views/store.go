@@ -39,11 +39,13 @@ type Store struct {
 
 	// Scratch space, so that an update allocates nothing.
 	key    []uint64 // a tuple in the order of a trie
-	keys   []uint64 // several of them
+	keys   []uint64 // several of them, with weights
+	other  []uint64 // room to sort them
 	warm   uint64   // keeps the loads of Warm alive
 	tuple  []uint64 // a tuple in the order of a relation
 	prefix []uint64 // where a scan starts
 	probe  []uint64 // a key that is looked up
+	gone   []bool   // nodes of a query that have become empty
 	cursor trie.Cursor
 }
 
@@ -71,6 +73,7 @@ type Relation struct {
 	// weight before and the weight after.
 	changes []uint64
 	touched bool
+	cleared bool // all facts have gone, and changes does not list them
 }
 
 // Index is a relation's tuples in the order cols of its columns.
@@ -205,7 +208,33 @@ func (x *Index) unsubscribe(t *toggles) {
 func (s *Store) Change(relation int, tuple []uint64, before, after int64) {
 	r := s.relations[relation]
 	r.touched = true
+	if n := len(r.changes); n+len(tuple)+2 > cap(r.changes) {
+		r.changes = slices.Grow(r.changes, n+len(tuple)+2) // twice, not the usual quarter
+	}
 	r.changes = append(append(r.changes, tuple...), uint64(before), uint64(after))
+}
+
+// Clear notes that a base relation has no fact any more, in the version under
+// construction and in place of the changes that say so. Cost, in Apply: that of
+// the blocks of its tries and of those that are empty because of it, not that of
+// the facts.
+func (s *Store) Clear(relation int) {
+	r := s.relations[relation]
+	if _, root := s.at(r.indexes[0]); root != 0 {
+		r.touched, r.cleared, r.changes = true, true, r.changes[:0]
+	}
+}
+
+// clearIndexes empties the indexes of a relation.
+func (s *Store) clearIndexes(r *Relation) {
+	for _, x := range r.indexes {
+		s.clearTrie(x.slot, r.arity)
+	}
+}
+
+func (s *Store) clearTrie(slot, columns int) {
+	s.arena.Clear(s.roots[slot], columns)
+	s.roots[slot] = 0
 }
 
 // Apply brings all indexes and views up to date with the changes noted since
@@ -217,11 +246,8 @@ func (s *Store) Apply() error {
 		if r == nil || !r.touched {
 			continue
 		}
-		s.applyIndexes(r)
-		for _, d := range r.derived {
-			if err := s.fold(d, r); err != nil {
-				return err
-			}
+		if err := s.applyRelation(r); err != nil {
+			return err
 		}
 	}
 	for _, q := range s.queries {
@@ -231,6 +257,27 @@ func (s *Store) Apply() error {
 	}
 	s.settle()
 	return s.checkBudget()
+}
+
+// applyRelation brings the indexes of a relation up to date, and the relations
+// that are derived from it.
+func (s *Store) applyRelation(r *Relation) error {
+	if r.cleared {
+		s.clearIndexes(r)
+		for _, d := range r.derived {
+			d.touched, d.cleared = true, true
+			s.clearIndexes(&d.Relation)
+		}
+		return nil
+	}
+	s.sortChanges(r)
+	s.applyIndexes(r)
+	for _, d := range r.derived {
+		if err := s.fold(d, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkBudget reports whether the version under construction, with everything
@@ -245,6 +292,7 @@ func (s *Store) checkBudget() error {
 
 // settle forgets the changes of the version.
 func (s *Store) settle() {
+	s.keys, s.other = shrink(s.keys), shrink(s.other)
 	for _, r := range s.relations {
 		if r != nil && r.touched {
 			s.settleRelation(r)
@@ -253,7 +301,7 @@ func (s *Store) settle() {
 }
 
 func (s *Store) settleRelation(r *Relation) {
-	r.touched, r.changes = false, shrink(r.changes)
+	r.touched, r.cleared, r.changes = false, false, shrink(r.changes)
 	for _, x := range r.indexes {
 		for _, t := range x.subs {
 			t.reset()
@@ -278,39 +326,91 @@ func shrink(words []uint64) []uint64 {
 // still in the first cache when it is written.
 const warmBatch = 16
 
-// applyIndexes writes the changes of r into each of its indexes.
-func (s *Store) applyIndexes(r *Relation) {
+const (
+	// sortFrom is how many changes of a relation are brought into order before they
+	// are written: neighbours lie in the same blocks then, which fewer seldom do in
+	// a trie of any size.
+	sortFrom = 1 << 15
+	// sortBatch is how many of them are in order among each other. More are little
+	// faster, and take as much memory again.
+	sortBatch = 1 << 17
+)
+
+// sortChanges brings many changes of r into the order of its columns.
+func (s *Store) sortChanges(r *Relation) {
 	stride := r.arity + 2
-	for _, x := range r.indexes {
-		for rest := r.changes; len(rest) > 0; {
-			n := min(len(rest), warmBatch*stride)
-			s.applyBatch(x, rest[:n], r.arity)
-			rest = rest[n:]
+	if len(r.changes) < sortFrom*stride {
+		return
+	}
+	for part := range slices.Chunk(r.changes, sortBatch*stride) {
+		if sorted := s.inOrder(part, r.arity+1); &sorted[0] != &part[0] {
+			s.other = sorted[:copy(part, sorted)]
 		}
-		s.writes += uint64(len(r.changes) / stride)
 	}
 }
 
-// applyBatch writes a few changes into one index.
-func (s *Store) applyBatch(x *Index, changes []uint64, arity int) {
-	root := s.roots[x.slot]
-	keys := s.keys[:0]
+// inOrder sorts tuples of k columns, each with a word behind it, and returns where
+// they are then: they may have changed places with s.other.
+func (s *Store) inOrder(words []uint64, k int) []uint64 {
+	r := rows{k: k, words: words, other: s.other}
+	r.order(r.survey())
+	s.other = r.other
+	return r.words
+}
+
+// applyIndexes writes the changes of r into each of its indexes.
+func (s *Store) applyIndexes(r *Relation) {
+	stride := r.arity + 2
+	n := len(r.changes) / stride
+	at, many := warmBatch, n >= sortFrom
+	if many {
+		at = sortBatch
+	}
+	for _, x := range r.indexes {
+		for rest := r.changes; len(rest) > 0; {
+			some := rest[:min(len(rest), at*stride)]
+			rest = rest[len(some):]
+			s.applyBatch(x, some, many)
+		}
+		s.writes += uint64(n)
+	}
+}
+
+// applyBatch writes some changes into one index, in its order if they are many.
+func (s *Store) applyBatch(x *Index, changes []uint64, many bool) {
+	arity := len(x.cols)
+	words := s.keys[:0]
 	for i := 0; i < len(changes); i += arity + 2 {
 		for _, c := range x.cols {
-			keys = append(keys, changes[i+c])
+			words = append(words, changes[i+c])
 		}
+		words = append(words, changes[i+arity+1])
 	}
-	s.keys = keys
-	if len(keys) > arity {
-		space := s.arena.Space()
-		for i := 0; i < len(keys); i += arity {
-			s.warm += space.Warm(root, keys[i:i+arity])
-		}
+	if many {
+		words = s.inOrder(words, arity)
 	}
-	for i, j := 0, arity+1; i < len(keys); i, j = i+arity, j+arity+2 {
-		s.writeIndex(x, &root, keys[i:i+arity], int64(changes[j]))
+	s.keys = words
+	root := s.roots[x.slot]
+	for few := warmBatch * (arity + 1); len(words) > few; words = words[few:] {
+		s.writeBatch(x, &root, words[:few])
 	}
+	s.writeBatch(x, &root, words)
 	s.roots[x.slot] = root
+}
+
+// writeBatch writes tuples with their weights into an index. What they will touch
+// is fetched side by side.
+func (s *Store) writeBatch(x *Index, root *uint64, words []uint64) {
+	arity := len(x.cols)
+	if len(words) > arity+1 {
+		space := s.arena.Space()
+		for i := 0; i < len(words); i += arity + 1 {
+			s.warm += space.Warm(*root, words[i:i+arity])
+		}
+	}
+	for i := 0; i < len(words); i += arity + 1 {
+		s.writeIndex(x, root, words[i:i+arity], int64(words[i+arity]))
+	}
 }
 
 // writeIndex sets one tuple and notes which subscribed prefixes it toggled.

@@ -183,6 +183,9 @@ func (s *Store) expire(r *relation, rel uint32, keeps horizon) (n uint64) {
 // bound.
 func (s *Store) popBelow(r *relation, rel uint32, x *index, bound int64) (n uint64) {
 	blocks := &s.copies.blocks[classes-1]
+	if x.n > roomFrom {
+		s.room(r, x.upTo(blocks, bound))
+	}
 	for x.n > 0 && x.front(blocks).time < bound {
 		k := x.read(blocks, entry{time: math.MinInt64}, bound-1, &s.some)
 		s.warm(r, s.some[:k])
@@ -193,6 +196,22 @@ func (s *Store) popBelow(r *relation, rel uint32, x *index, bound int64) (n uint
 		n += uint64(k)
 	}
 	return n
+}
+
+// roomFrom is how many contributions an epoch may retract before it is worth while
+// to make room for what it notes of them all at once.
+const roomFrom = 1 << 12
+
+// room makes room for n retractions from a relation: slices that grow as they are
+// filled copy what is in them several times.
+func (s *Store) room(r *relation, n int) {
+	if n < roomFrom {
+		return
+	}
+	s.undo.words = slices.Grow(s.undo.words, undoRemoved*n)
+	n = min(n, r.facts.live-len(r.touched))
+	r.touched = slices.Grow(r.touched, n)
+	r.frames.olds = slices.Grow(r.frames.olds, n*len(r.frames.list))
 }
 
 // warm has the records of entries fetched side by side.

@@ -267,6 +267,21 @@ func (f *frames) in(c *copies, tail []uint64, rec uint32, w int) int64 {
 	return f.count(c, tail, rec, w, f.list[w].now)
 }
 
+// AllIn reports whether window w of a relation shows all of its contributions. The
+// cost is O(1).
+func (s *Store) AllIn(rel uint32, w int) bool {
+	f, blocks := s.rels[rel].frames, &s.copies.blocks[classes-1]
+	x := f.times
+	switch win := f.list[w].win; {
+	case win.IsZero():
+		return true
+	case win.Last > 0:
+		x = f.numbers
+	}
+	now := f.list[w].now
+	return x.left == 0 && (x.n == 0 || x.front(blocks).time >= now.lo && x.back(blocks).time <= now.hi)
+}
+
 // old is the multiplicity that the touched fact number i had in window w at
 // Begin.
 func (f *frames) old(i, w int) int64 { return f.olds[i*len(f.list)+w] }

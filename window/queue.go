@@ -63,6 +63,14 @@ func (q *queue) below(blocks *slab, bound int64) (n int) {
 	return n
 }
 
+// upTo is how many entries the chunks hold that begin at a bound or before.
+func (q *queue) upTo(blocks *slab, bound int64) (n int) {
+	for _, ch := range q.dir[q.head : q.chunkOf(blocks, entry{time: bound})+1] {
+		n += int(ch.n)
+	}
+	return n
+}
+
 // cut takes n entries of the first chunk.
 func (q *queue) cut(blocks *slab, n int) {
 	c := &q.dir[q.head]

@@ -14,6 +14,9 @@ const (
 	opReturned
 )
 
+// undoRemoved is the number of words of an entry for a removed contribution.
+const undoRemoved = 4
+
 const (
 	kindBits = 3
 	kindMask = 1<<kindBits - 1
