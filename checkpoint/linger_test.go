@@ -360,6 +360,56 @@ func TestLingerClose(t *testing.T) {
 	}
 }
 
+// manifest gives the name and the size of the newest manifest.
+func manifest(t *testing.T, fsys vfs.FS, dir string) (name string, size int64) {
+	t.Helper()
+	names, err := fsys.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names {
+		if strings.HasPrefix(n, "MANIFEST-") && n > name {
+			name = n
+		}
+	}
+	info, err := fsys.Stat(fsys.PathJoin(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name, info.Size()
+}
+
+// TestLingerManifest: what Pebble notes of each checkpoint does not grow for ever
+// while a store lingers, and a crash where it begins anew loses nothing.
+func TestLingerManifest(t *testing.T) {
+	const dir, bound = "db/checkpoint", 16 << 10
+	c := newCrashing()
+	s := mustOpen(t, dir, Options{FS: c, StoreID: storeID, Linger: time.Hour})
+	states := []model{{}, {}, mustWrite(t, s, model{}, 1, 1, 100, 3)}
+	first, _ := manifest(t, c, dir)
+	swept := false
+	for i := uint64(2); i < 400; i++ {
+		name, size := manifest(t, c, dir)
+		if size > bound {
+			t.Fatalf("%s has %d bytes", name, size)
+		}
+		if i%40 == 0 {
+			s.RequireFull()
+		}
+		var next model
+		clones := c.sweep(func() { next = mustWrite(t, s, states[2], i, 1, 100, 3) })
+		states = append(states[1:], next)
+		if now, _ := manifest(t, c, dir); now != name && !swept {
+			checkClones(t, "a new manifest", dir, clones, states, false)
+			swept = true
+		}
+	}
+	if last, _ := manifest(t, c, dir); last == first || !swept {
+		t.Fatalf("%s is still the manifest", last)
+	}
+	holds(t, s, s.List()[0], states[2])
+}
+
 // TestLingerEnds: with the clock of the operating system, what lingers is given
 // back, and by Close before that.
 func TestLingerEnds(t *testing.T) {

@@ -33,6 +33,10 @@ const (
 	// cacheBytes suffices, since loading is one scan.
 	cacheBytes = 8 << 20
 
+	// manifestBytes is when a new manifest is begun. One that is open for long takes
+	// a hundred bytes and more of each ingest, and is read by each Open.
+	manifestBytes = 8 << 10
+
 	// blockBytes is the size of a block before compression.
 	blockBytes = 32 << 10
 )
@@ -81,6 +85,7 @@ func tables() *pebble.Options {
 		CacheSize:               cacheBytes,
 		MemTableSize:            1 << 20,
 		MaxOpenFiles:            200,
+		MaxManifestFileSize:     manifestBytes,
 	}
 	o.Experimental.FileCacheShards = 1
 	for i := range o.Levels {
