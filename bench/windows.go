@@ -34,7 +34,8 @@ func windowCases(edges int) (cases []*Case) {
 	}
 	for _, w := range append([]*Workload{single}, workloads[:3]...) {
 		for _, how := range []string{byRetraction, byExpiry} {
-			add("all at once, "+w.Name, how, func(string) ([]Figure, error) { return measureBulk(w, edges, how) })
+			add("all at once, "+w.Name, how, func(string) ([]Figure, error) { return measureBulk(w, edges, edges, how) })
+			add("half at once, "+w.Name, how, func(string) ([]Figure, error) { return measureBulk(w, 2*edges, edges, how) })
 		}
 	}
 	for _, m := range manyWindows {

@@ -292,7 +292,9 @@ func (s *Store) checkBudget() error {
 
 // settle forgets the changes of the version.
 func (s *Store) settle() {
-	s.keys, s.other = shrink(s.keys), shrink(s.other)
+	if s.other != nil { // what a bulk epoch has sorted
+		s.keys, s.other = nil, nil
+	}
 	for _, r := range s.relations {
 		if r != nil && r.touched {
 			s.settleRelation(r)
@@ -380,6 +382,9 @@ func (s *Store) applyIndexes(r *Relation) {
 func (s *Store) applyBatch(x *Index, changes []uint64, many bool) {
 	arity := len(x.cols)
 	words := s.keys[:0]
+	if n := len(changes) / (arity + 2) * (arity + 1); n > cap(words) {
+		words = make([]uint64, 0, n)
+	}
 	for i := 0; i < len(changes); i += arity + 2 {
 		for _, c := range x.cols {
 			words = append(words, changes[i+c])
