@@ -128,9 +128,7 @@ func soakFigures(parts *[soakParts]soakPart) (figures []Figure) {
 		for i := range parts {
 			most = max(most, f.of(&parts[i]))
 		}
-		figures = append(figures,
-			Figure{f.name + ", first", first, ""}, Figure{f.name + ", last", last, ""},
-			Figure{f.name + ", most", most, ""}, Figure{f.name + ", last by first", last / max(first, 1e-9), ""})
+		figures = append(figures, Figure{f.name, first, ""}, Figure{f.name + ", last", last, ""}, Figure{f.name + ", most", most, ""})
 	}
 	return figures
 }
