@@ -392,7 +392,7 @@ func TestBatchEdges(t *testing.T) {
 		{"before the first time", []triegs.Event{{Relation: "R", Tuple: []triegs.Term{a, a}, Time: time.Unix(0, math.MinInt64).Add(-1)}}, triegs.ErrTime, "(a,a):2 (a,b):3 (b,a):1"},
 		{"after the last time", []triegs.Event{{Relation: "R", Tuple: []triegs.Term{a, a}, Time: time.Unix(0, math.MaxInt64).Add(1)}}, triegs.ErrTime, "(a,a):2 (a,b):3 (b,a):1"},
 		{"a value that is not there", []triegs.Event{{Op: triegs.Delete, Relation: "R", Tuple: []triegs.Term{a, a}, Value: triegs.Int(5)}}, triegs.ErrNoSuchFact, "(a,a):2 (a,b):3 (b,a):1"},
-		{"an operation that is none", []triegs.Event{{Op: 2, Relation: "R", Tuple: []triegs.Term{a, a}}}, triegs.ErrValue, "(a,a):2 (a,b):3 (b,a):1"},
+		{"an operation that is none", []triegs.Event{{Op: triegs.DeleteAll + 1, Relation: "R", Tuple: []triegs.Term{a, a}}}, triegs.ErrValue, "(a,a):2 (a,b):3 (b,a):1"},
 	} {
 		before := w.epoch()
 		_, err := w.db.Append(w.ctx, triegs.Batch{Events: tc.events})
