@@ -209,8 +209,8 @@ func (e *Engine) changeRelation(rel uint32) {
 	default:
 		e.changeViews(l.base, e.facts.OutsideChanges(rel, l.cover))
 	}
-	for i, n := range l.streams {
-		e.changeViews(n, e.facts.WindowChanges(rel, i))
+	for c := e.facts.Crossings(rel); c.Next(); {
+		e.views.Change(l.streams[c.Window()], c.Tuple(), c.Old(), c.New())
 	}
 }
 

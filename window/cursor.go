@@ -30,14 +30,9 @@ func (s *Store) Changes(rel uint32) Changes {
 	return Changes{r: s.rels[rel], copies: &s.copies}
 }
 
-// WindowChanges returns a cursor before the first net change of the epoch in
-// window w of a relation: Old is the multiplicity in the window as it was at
-// Begin, New that in the window as it is now.
-func (s *Store) WindowChanges(rel uint32, w int) Changes {
-	return Changes{r: s.rels[rel], copies: &s.copies, view: view{inside, w}}
-}
-
-// OutsideChanges is like WindowChanges for what is not in window w.
+// OutsideChanges returns a cursor before the first net change of the epoch in what
+// is not in window w of a relation: Old is the multiplicity outside of the window
+// as it was at Begin, New that outside of it as it is now.
 func (s *Store) OutsideChanges(rel uint32, w int) Changes {
 	return Changes{r: s.rels[rel], copies: &s.copies, view: view{beyond, w}}
 }
@@ -91,6 +86,62 @@ func (c *Changes) Old() int64 { return c.old }
 
 // New returns the multiplicity of the fact now, never equal to Old.
 func (c *Changes) New() int64 { return c.new }
+
+// Crossings walks the net changes of the running epoch in all windows of a
+// relation, fact by fact, which reads each fact once. It is used like Changes and
+// valid as long.
+type Crossings struct {
+	r        *relation
+	copies   *copies
+	fact, w  int
+	tuple    []uint64
+	tail     []uint64
+	old, new int64
+}
+
+// Crossings returns a cursor before the first change. Changes of one window come
+// in the order in which the epoch first touched the facts.
+func (s *Store) Crossings(rel uint32) Crossings {
+	c := Crossings{copies: &s.copies, fact: -1}
+	if r := s.rels[rel]; r.frames != nil && len(r.frames.list) > 0 {
+		c.r, c.w = r, len(r.frames.list)
+	}
+	return c
+}
+
+// Next steps to the next change and reports whether there is one.
+func (c *Crossings) Next() bool {
+	if c.r == nil {
+		return false
+	}
+	for f := c.r.frames; ; {
+		for c.w++; c.w < len(f.list); c.w++ {
+			old, n := f.olds[c.fact*len(f.list)+c.w], f.in(c.copies, c.tail, c.r.touched[c.fact].rec, c.w)
+			if n != old {
+				c.old, c.new = old, n
+				return true
+			}
+		}
+		if c.fact++; c.fact >= len(c.r.touched) {
+			c.r = nil
+			return false
+		}
+		words, arity := c.r.facts.at(c.r.touched[c.fact].rec), c.r.arity
+		c.tuple, c.tail, c.w = words[:arity:arity], words[arity:], -1
+	}
+}
+
+// Window returns the number of the window.
+func (c *Crossings) Window() int { return c.w }
+
+// Tuple returns the fact, the store's own memory as in Changes.
+func (c *Crossings) Tuple() []uint64 { return c.tuple }
+
+// Old returns the multiplicity of the fact in the window as it was at Begin.
+func (c *Crossings) Old() int64 { return c.old }
+
+// New returns the multiplicity in the window as it is now, never equal to Old.
+func (c *Crossings) New() int64 { return c.new }
 
 // Touched returns the relations that the running epoch has touched, in order
 // of first touch; their net changes may be none. The slice is valid until the

@@ -233,6 +233,18 @@ func (f *frames) recount(c *copies, r *relation, old *frames) {
 // has reports whether a number is in a span.
 func (s span) has(n int64) bool { return s.lo <= n && n <= s.hi }
 
+// one is how many contributions a span of the window shows of a fact that has one.
+func (w *frame) one(tail []uint64, in span) int64 {
+	n := int64(tail[0])
+	if w.win.Last > 0 {
+		n = int64(tail[1] >> 1)
+	}
+	if in.has(n) {
+		return 1
+	}
+	return 0
+}
+
 // count is the number of contributions to the fact in a record that are in a
 // span of window w.
 func (f *frames) count(c *copies, tail []uint64, rec uint32, w int, in span) int64 {
@@ -241,14 +253,7 @@ func (f *frames) count(c *copies, tail []uint64, rec uint32, w int, in span) int
 	case form == 0:
 		return 0
 	case form == formOne:
-		n := int64(tail[0])
-		if last > 0 {
-			n = int64(tail[1] >> 1)
-		}
-		if in.has(n) {
-			return 1
-		}
-		return 0
+		return f.list[w].one(tail, in)
 	case last == 0:
 		return c.within(tail, in.lo, in.hi)
 	}
@@ -264,6 +269,9 @@ func (f *frames) count(c *copies, tail []uint64, rec uint32, w int, in span) int
 
 // in is the multiplicity of the fact in a record in window w now.
 func (f *frames) in(c *copies, tail []uint64, rec uint32, w int) int64 {
+	if tail[2]&formMask == formOne {
+		return f.list[w].one(tail, f.list[w].now)
+	}
 	return f.count(c, tail, rec, w, f.list[w].now)
 }
 
@@ -290,14 +298,19 @@ func (f *frames) old(i, w int) int64 { return f.olds[i*len(f.list)+w] }
 // change in the epoch.
 func (f *frames) touch(c *copies, tail []uint64, rec uint32) {
 	f.next.known = false
-	if tail[2]&formMask == 0 {
+	switch tail[2] & formMask {
+	case 0:
 		for range f.list {
 			f.olds = append(f.olds, 0)
 		}
-		return
-	}
-	for w := range f.list {
-		f.olds = append(f.olds, f.count(c, tail, rec, w, f.list[w].was))
+	case formOne:
+		for w := range f.list {
+			f.olds = append(f.olds, f.list[w].one(tail, f.list[w].was))
+		}
+	default:
+		for w := range f.list {
+			f.olds = append(f.olds, f.count(c, tail, rec, w, f.list[w].was))
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func windowStore(windows ...query.Window) (*Store, uint32) {
 
 // windowed writes the net changes of the epoch in a window as text.
 func windowed(s *Store, rel uint32, w int) (out string) {
-	for c := s.WindowChanges(rel, w); c.Next(); {
+	for c := changesIn(s, rel, w); c.Next(); {
 		out += fmt.Sprint(c.Tuple(), " ", c.Old(), ">", c.New(), " ")
 	}
 	return out

@@ -259,17 +259,17 @@ func (v *windowRig) advance(r *rig) {
 		if int(rel) < len(r.begin.arity) {
 			before = r.begin.facts(rel)
 		}
-		v.compare(r, r.s.Changes(rel), before, now, "relation %d", rel)
+		v.compare(r, every(r.s.Changes(rel)), before, now, "relation %d", rel)
 		for w := range r.m.looks[rel].list {
 			win, in := &r.m.looks[rel].list[w], r.m.shown(rel, w)
-			v.compare(r, r.s.WindowChanges(rel, w), win.was, in, "in window %v of %d", win.win, rel)
-			v.compare(r, r.s.OutsideChanges(rel, w), without(before, win.was), without(now, in), "not in window %v of %d", win.win, rel)
+			v.compare(r, changesIn(r.s, rel, w), win.was, in, "in window %v of %d", win.win, rel)
+			v.compare(r, every(r.s.OutsideChanges(rel, w)), without(before, win.was), without(now, in), "not in window %v of %d", win.win, rel)
 		}
 	}
 }
 
 // compare reads changes and compares them with what was before and is now.
-func (v *windowRig) compare(r *rig, c Changes, before, now map[string]int64, format string, args ...any) {
+func (v *windowRig) compare(r *rig, c moves, before, now map[string]int64, format string, args ...any) {
 	r.t.Helper()
 	got, want := map[string][2]int64{}, map[string][2]int64{}
 	for c.Next() {
@@ -637,10 +637,10 @@ func TestFreeWindows(t *testing.T) {
 				k++
 			}
 			s.Advance(k)
+			for c := s.Crossings(r); c.Next(); {
+				sum += c.New()
+			}
 			for w := range windows {
-				for c := s.WindowChanges(r, w); c.Next(); {
-					sum += c.New()
-				}
 				for c := s.OutsideChanges(r, w); c.Next(); {
 					sum += c.New()
 				}

@@ -8,6 +8,33 @@ import (
 	"github.com/triegs/triegs/query"
 )
 
+// moves is what Changes and Crossings have in common.
+type moves interface {
+	Next() bool
+	Tuple() []uint64
+	Old() int64
+	New() int64
+}
+
+func every(c Changes) moves { return &c }
+
+// windowChanges are the crossings of one window.
+type windowChanges struct {
+	Crossings
+	only int
+}
+
+func changesIn(s *Store, rel uint32, w int) moves { return &windowChanges{s.Crossings(rel), w} }
+
+func (c *windowChanges) Next() bool {
+	for c.Crossings.Next() {
+		if c.Window() == c.only {
+			return true
+		}
+	}
+	return false
+}
+
 // What a shorter window has made superfluous goes with the next Advance, although
 // nothing is due, also where one before it was rolled back.
 func TestAdvanceAfterSetWindows(t *testing.T) {

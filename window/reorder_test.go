@@ -130,9 +130,9 @@ func (r *waitRig) follow() {
 	i := 0
 	for rel := range r.arity {
 		for w := range len(r.windows[rel]) + 1 {
-			c := r.s.Changes(uint32(rel))
+			c := every(r.s.Changes(uint32(rel)))
 			if w < len(r.windows[rel]) {
-				c = r.s.WindowChanges(uint32(rel), w)
+				c = changesIn(r.s, uint32(rel), w)
 			}
 			for c.Next() {
 				key := fmt.Sprint(c.Tuple())
