@@ -59,7 +59,8 @@ func TestREC07(t *testing.T) {
 	ref := newWorld(t, "", nil)
 	acked, cut, loaded := triegs.Epoch(0), 0, 0
 	n := sized(200, 15, 5)
-	for i := range n {
+	// On a slow machine the first kills may all come before the first checkpoint.
+	for i := 0; i < n || loaded == 0 && i < 20*n; i++ {
 		for _, line := range kill(t, t.Name(), dir, 0, rng).lines {
 			if text, ok := strings.CutPrefix(line, "ack "); ok {
 				e, _ := strconv.ParseUint(text, 10, 64)
