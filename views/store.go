@@ -220,7 +220,7 @@ func (s *Store) Change(relation int, tuple []uint64, before, after int64) {
 // the facts.
 func (s *Store) Clear(relation int) {
 	r := s.relations[relation]
-	if _, root := s.at(r.indexes[0]); root != 0 {
+	if s.roots[r.indexes[0].slot] != 0 {
 		r.touched, r.cleared, r.changes = true, true, r.changes[:0]
 	}
 }

@@ -60,18 +60,21 @@ func (s *Store) slide(r *relation, rel uint32, keeps horizon) {
 		if x == nil {
 			continue
 		}
-		s.ranges = f.moves(s.ranges[:0], x.byNumber, r.seq)
+		s.ranges = f.moves(s.ranges[:0], x.byNumber, r.seq, from)
 		for _, m := range merge(s.ranges) {
-			if m.hi >= from {
-				s.touchAll(r, rel, x, span{max(m.lo, from), m.hi})
-			}
+			s.touchAll(r, rel, x, m)
 		}
 	}
 }
 
 // moves brings the windows of one kind to the logical time and appends the
-// ranges that enter or leave one.
-func (f *frames) moves(ranges []span, byNumber bool, next uint64) []span {
+// ranges that enter or leave one, as far as they are not below a bound.
+func (f *frames) moves(ranges []span, byNumber bool, next uint64, from int64) []span {
+	note := func(lo, hi int64) {
+		if hi >= from {
+			ranges = append(ranges, span{max(lo, from), hi})
+		}
+	}
 	for i := range f.list {
 		w := &f.list[i]
 		if w.win.IsZero() || w.win.Last > 0 != byNumber {
@@ -83,14 +86,14 @@ func (f *frames) moves(ranges []span, byNumber bool, next uint64) []span {
 		}
 		w.now = now
 		if now.lo > old.lo {
-			ranges = append(ranges, span{old.lo, min(now.lo-1, old.hi)})
+			note(old.lo, min(now.lo-1, old.hi))
 		}
 		if now.lo < old.lo {
 			// Appends that were undone, since events came out of order.
-			ranges = append(ranges, span{now.lo, old.lo - 1})
+			note(now.lo, old.lo-1)
 		}
 		if now.hi > old.hi {
-			ranges = append(ranges, span{max(old.hi+1, now.lo), now.hi})
+			note(max(old.hi+1, now.lo), now.hi)
 		}
 	}
 	return ranges
@@ -186,10 +189,10 @@ func (s *Store) popBelow(r *relation, rel uint32, x *index, bound int64) (n uint
 	if x.n > roomFrom {
 		s.room(r, x.upTo(blocks, bound))
 	}
-	for x.n > 0 && x.front(blocks).time < bound {
-		k := x.read(blocks, entry{time: math.MinInt64}, bound-1, &s.some)
-		s.warm(r, s.some[:k])
-		for _, e := range s.some[:k] {
+	for k := x.below(blocks, bound); k > 0; k = x.below(blocks, bound) {
+		some := x.first(blocks, k, &s.some)
+		s.warm(r, some)
+		for _, e := range some {
 			s.drop(r, rel, x, e)
 		}
 		x.cut(blocks, k)

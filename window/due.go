@@ -153,6 +153,9 @@ func (f *frames) expires(blocks *slab, keeps horizon) (t int64, ok bool) {
 // alone, or one before it: the search ends where it takes long.
 func (f *frames) firstKept(blocks *slab, keeps horizon) (time int64, ok bool) {
 	if !f.byNumber {
+		if first := f.times.front(blocks); first.time >= keeps.time {
+			return first.time, true
+		}
 		e, ok := f.times.from(blocks, keeps.time)
 		return e.time, ok
 	}

@@ -56,6 +56,9 @@ func (q *queue) back(blocks *slab) entry {
 
 // below counts the entries of the first chunk with a number below a bound.
 func (q *queue) below(blocks *slab, bound int64) (n int) {
+	if q.n == 0 {
+		return 0
+	}
 	words := q.words(blocks, q.head)
 	for n < int(q.dir[q.head].n) && int64(words[copyWords*n]) < bound {
 		n++
@@ -63,10 +66,19 @@ func (q *queue) below(blocks *slab, bound int64) (n int) {
 	return n
 }
 
-// upTo is how many entries the chunks hold that begin at a bound or before.
+// first copies n entries of the first chunk.
+func (q *queue) first(blocks *slab, n int, to *batch) []entry {
+	words := q.words(blocks, q.head)
+	for i := range n {
+		to[i] = read(words, i)
+	}
+	return to[:n]
+}
+
+// upTo is how many entries the chunks hold that begin below a bound.
 func (q *queue) upTo(blocks *slab, bound int64) (n int) {
-	for _, ch := range q.dir[q.head : q.chunkOf(blocks, entry{time: bound})+1] {
-		n += int(ch.n)
+	for k := q.head; k < len(q.dir) && int64(q.words(blocks, k)[0]) < bound; k++ {
+		n += int(q.dir[k].n)
 	}
 	return n
 }
