@@ -40,6 +40,14 @@ type Query struct {
 	Filters []Filter
 	// Values are inline tables joined with the body.
 	Values []Values
+	// Aggregates are the aggregate columns of the head, behind those of the output
+	// variables, in the order of the text. A query has aggregates or a semiring,
+	// not both.
+	Aggregates []Aggregate
+	// Semiring names the algebra of the annotations as semiring.Parse reads it, in
+	// its canonical spelling: "minplus", "cap(10)", "access(public < secret)". It
+	// is empty for the default, the checked natural numbers, and for Distinct.
+	Semiring string
 	// Distinct asks for the Boolean semiring: every answer once.
 	Distinct bool
 	// Set asks for set mode: a fact weighs 1 while it has a contribution.
@@ -59,7 +67,37 @@ type Atom struct {
 	Window Window
 	// Own says that the window is the atom's own, which may be the zero Window.
 	Own bool
+	// Annotated says that the values of the contributions annotate the facts
+	// (atom@). A contribution without a value has the one of the semiring.
+	Annotated bool
 }
+
+// Aggregate is an aggregate column of a head.
+type Aggregate struct {
+	Func Func
+	// Var is the variable that is aggregated, NoVar for Count.
+	Var Var
+	// K is the number of values that TopK keeps, 0 for others.
+	K int
+	// Column names the column: the aggregate as written (sum(a), count()), in
+	// SPARQL what AS says.
+	Column string
+	Pos    Pos
+}
+
+// Func tells what an Aggregate computes over the valuations of a group.
+type Func uint8
+
+// The aggregate functions.
+const (
+	Count         Func = iota // the number of valuations, with their multiplicities
+	CountDistinct             // the number of different values of Var
+	Sum                       // of numbers: an int64 while all are integers, else a float64
+	Avg                       // of numbers, a float64
+	Min                       // the least value
+	Max                       // the greatest value
+	TopK                      // the K greatest numbers, with repeats, in descending order
+)
 
 // Arg is a variable, or a constant when Var is NoVar.
 type Arg struct {

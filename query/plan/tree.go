@@ -26,7 +26,7 @@ func number(aliases []Alias, root *shape) []Node {
 	var nodes []Node
 	var add func(t *shape, parent int) int
 	add = func(t *shape, parent int) int {
-		n := Node{Alias: t.alias, Parent: parent}
+		n := Node{Alias: t.alias, Cluster: -1, Parent: parent}
 		vars := t.schema
 		if t.alias >= 0 {
 			vars = aliases[t.alias].Vars

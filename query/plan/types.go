@@ -17,8 +17,19 @@ type Plan struct {
 	// Aliases has one entry for each atom of the query, in the order of the
 	// atoms.
 	Aliases []Alias
-	// Nodes is the tree in pre-order; Nodes[0] is the root.
+	// Clusters are the sets of at least two aliases that hang together by variables
+	// that are no output (Wang and Hu, appendix B.2). The query is a full one over
+	// the clusters, each seen as a relation over its output variables, and the
+	// aliases outside of them.
+	Clusters []Cluster
+	// Nodes is the tree of that full query in pre-order; Nodes[0] is the root.
 	Nodes []Node
+	// Extra are variables that are treated as output although the head does not
+	// have them, because only so the query is free-connex. Its answers are then
+	// projected on the head and kept.
+	Extra []query.Var
+	// Payload says what is computed for each answer.
+	Payload Payload
 	// Score is the cost vector by which the tree was chosen.
 	Score Score
 	// Never marks a query with a filter that is false whatever the data are:
@@ -58,6 +69,68 @@ type Score struct {
 	Orders int `json:"orders"`
 }
 
+// Cluster is a set of aliases that is folded into one relation over its output
+// variables: for each tuple of them, the sum over the valuations of the other
+// variables of the product of what the aliases hold.
+type Cluster struct {
+	// Vars are the output variables of the aliases (and those of Plan.Extra),
+	// ascending.
+	Vars []query.Var
+	// Aliases are the indexes of the aliases, ascending.
+	Aliases []int
+	// Nodes is the join tree of the aliases in pre-order. Every node is folded over
+	// its key: that of the root is Vars, and its other variables are all shared
+	// with children. All children of a generalized node hold all of its schema.
+	Nodes []Node
+	// NonStrong counts the edges, and the root, across which one tuple below may
+	// change many tuples above: those whose parent is not contained in the child.
+	NonStrong int
+	// Score is the cost vector by which the tree was chosen.
+	Score Score
+}
+
+// Payload says what is computed for each answer beside its presence.
+type Payload struct {
+	// Counted says that clusters keep the number of valuations, with their
+	// multiplicities. Without it they keep of how many tuples of their root a tuple
+	// is the projection, which tells as well whether it is there.
+	Counted bool
+	// Tracks are further annotations.
+	Tracks []Track
+	// Outputs are the values of a row: one for each aggregate, or one for the
+	// semiring of the query. There is none for the natural numbers and the Booleans,
+	// whose rows have a multiplicity.
+	Outputs []Output
+}
+
+// Track is one annotation in an algebra of its own, for which some aliases lift
+// the term in a column (Alias.Lifts).
+type Track struct {
+	// Algebra is a name for semiring.Parse.
+	Algebra string
+	// Everywhere says that clusters without a lift hold the sum of as many ones as
+	// they have valuations, in the algebra; otherwise those clusters are
+	// taken at their count, for which Payload.Counted is set, or at one if
+	// the algebra is idempotent.
+	Everywhere bool
+}
+
+// Output is a value of a row.
+type Output struct {
+	// Track is an index into Payload.Tracks, or -1 for the count.
+	Track int
+	// Average divides the value of the track by the count.
+	Average bool
+}
+
+// Lift takes the term in a column of the facts of an alias as a value in the
+// algebra of a track. The value of a fact is the product of its lifts, times its
+// multiplicity.
+type Lift struct {
+	Track int // index into Payload.Tracks
+	Col   int // of the base relation; its arity for the value of the contribution
+}
+
 // Alias is what one occurrence of a relation contributes: the facts that match
 // its constants, its repeated variables and its filters, projected on its kept
 // variables. A variable that occurs in one atom only and not in the head is
@@ -85,12 +158,17 @@ type Alias struct {
 	// Private are the columns that are folded away, one column per private
 	// variable (the first, when it is repeated inside the atom).
 	Private []int
+	// Valued says that the alias reads the facts together with the values of their
+	// contributions, which are a further column behind the others.
+	Valued bool
+	// Lifts are the columns whose terms are values of tracks.
+	Lifts []Lift
 }
 
 // Direct reports whether the alias is a plain selection by constants of its
 // relation, so that an index of the relation itself can serve as the alias.
 func (a *Alias) Direct() bool {
-	return len(a.Equal) == 0 && len(a.Filters) == 0 && len(a.Values) == 0 && len(a.Private) == 0
+	return len(a.Equal) == 0 && len(a.Filters) == 0 && len(a.Values) == 0 && len(a.Private) == 0 && !a.Valued && len(a.Lifts) == 0
 }
 
 // ConstCol is a column that must hold Term.
@@ -99,10 +177,11 @@ type ConstCol struct {
 	Term term.Term
 }
 
-// Node is a node of the join tree: an alias, or a generalized node whose
+// Node is a node of a join tree: an alias, a cluster, or a generalized node whose
 // candidate tuples are the keys of its children.
 type Node struct {
-	Alias    int // index into Plan.Aliases, -1 for a generalized node
+	Alias    int // index into Plan.Aliases, -1 for another node
+	Cluster  int // index into Plan.Clusters, -1 for another node
 	Vars     []query.Var
 	Parent   int // index into Plan.Nodes, -1 for the root
 	Children []int
