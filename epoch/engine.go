@@ -17,6 +17,7 @@ import (
 	"github.com/triegs/triegs/internal/term"
 	"github.com/triegs/triegs/mvcc"
 	"github.com/triegs/triegs/rootvec"
+	"github.com/triegs/triegs/trie"
 	"github.com/triegs/triegs/views"
 	"github.com/triegs/triegs/window"
 )
@@ -646,7 +647,7 @@ func (e *Engine) commit(ctx context.Context, kind record.Kind, time int64) (Tick
 }
 
 // maxEpoch is what the headers of trie blocks can hold.
-const maxEpoch = 1<<40 - 2
+const maxEpoch = trie.MaxVersion - 1
 
 // complete fills in what the record says of itself.
 func (e *Engine) complete(kind record.Kind) {

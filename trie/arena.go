@@ -64,17 +64,22 @@ type slab struct {
 	listed     bool
 	empty      bool  // in the list of wholly free slabs
 	free       ref   // list of free blocks, linked through word 0
-	bump       int32 // word offset of the first block never used
+	bump       int32 // word offset of the first block never used, 0 for no slab
+	// adopted is the version that took the slab over from a nursery, whose blocks
+	// count as made in it.
+	adopted mvcc.Version
 }
 
 // Arena allocates blocks of words and writes tries into them. It has one
 // version under construction at a time.
 type Arena struct {
+	table    *table
+	nursery  bool
 	space    Space
-	slabs    []slab
+	slabs    []slab              // by number; those of other arenas are left zero
 	partial  [len(classes)]int32 // first slab of the class with a free block
 	empties  []int32             // slabs that have become wholly free, for sweep
-	unused   []int32             // slab numbers given back
+	adopted  []int32             // slabs taken over in this version, for Abort
 	version  mvcc.Version
 	log      []ref // blocks allocated in this version, for Abort
 	recl     mvcc.Reclaimer
@@ -86,8 +91,10 @@ type Arena struct {
 }
 
 // NewArena makes an empty arena whose first version under construction is v.
-func NewArena(v mvcc.Version) *Arena {
-	a := &Arena{version: v}
+func NewArena(v mvcc.Version) *Arena { return newArena(v, &table{}) }
+
+func newArena(v mvcc.Version, t *table) *Arena {
+	a := &Arena{version: v, table: t}
 	for i := range a.partial {
 		a.partial[i] = noSlab
 	}
@@ -110,13 +117,14 @@ func (a *Arena) Seal(next mvcc.Version) {
 		invariant.Check(false, "version %d follows %d", next, a.version)
 	}
 	a.recl.Seal(a.version)
+	a.adopted = a.adopted[:0]
 	a.forget()
 	a.sweep()
 	a.version = next
 }
 
-// Abort drops everything the version under construction has allocated. The
-// caller goes back to the roots of the version before.
+// Abort drops everything the version under construction has allocated or
+// adopted. The caller goes back to the roots of the version before.
 func (a *Arena) Abort() {
 	before, _ := a.recl.Retained()
 	a.recl.Discard()
@@ -130,6 +138,7 @@ func (a *Arena) Abort() {
 			a.free(r)
 		}
 	}
+	a.disown()
 	a.forget()
 	a.sweep()
 }
@@ -155,7 +164,7 @@ func (a *Arena) Collect(published mvcc.Version, pins *mvcc.Pins) {
 // CollectVersions is Collect for a list of pinned versions in ascending order.
 func (a *Arena) CollectVersions(published mvcc.Version, pinned []mvcc.Version) {
 	a.recl.Collect(published, pinned, a.freeFn)
-	if len(a.log) == 0 {
+	if len(a.log) == 0 && len(a.adopted) == 0 {
 		a.sweep()
 	}
 }
@@ -193,24 +202,21 @@ func (a *Arena) alloc(n int) (ref, []uint64) {
 
 // grow adds a slab to a class and returns its number.
 func (a *Arena) grow(class uint8) int32 {
-	var i int32
-	if n := len(a.unused); n > 0 {
-		i = a.unused[n-1]
-		a.unused = a.unused[:n-1]
-		a.space[i] = make([]uint64, slabSize)
-	} else {
-		i = int32(len(a.slabs))
-		if i > maxSlab {
-			panic("trie: more than 64 GiB in one arena; whoever writes must stop at MaxBytes")
-		}
-		a.slabs = append(a.slabs, slab{})
-		a.space = append(a.space, make([]uint64, slabSize))
-	}
+	i, space := a.table.take(a.nursery)
+	a.space = space
+	a.room(int(i) + 1)
 	a.words.slabs += slabSize
 	// Unit 0 of every slab stays unused: it makes the reference 0 impossible.
 	a.slabs[i] = slab{class: class, next: noSlab, prev: noSlab, bump: 2}
 	a.list(i)
 	return i
+}
+
+// room makes places for n slabs.
+func (a *Arena) room(n int) {
+	if n > len(a.slabs) {
+		a.slabs = append(a.slabs, make([]slab, n-len(a.slabs))...)
+	}
 }
 
 // free gives a block back to its slab, and the slab to the runtime when it was
@@ -259,8 +265,8 @@ func (a *Arena) drop(i int32) {
 	if a.slabs[i].listed {
 		a.unlist(i)
 	}
-	a.space[i] = nil
-	a.unused = append(a.unused, i)
+	a.slabs[i] = slab{}
+	a.space = a.table.give(i, a.nursery)
 	a.words.slabs -= slabSize
 }
 
@@ -290,9 +296,16 @@ func (a *Arena) unlist(i int32) {
 // release ends the life of a block that the version under construction no
 // longer reaches.
 func (a *Arena) release(r ref, header uint64) {
+	if invariant.Enabled {
+		invariant.Check(a.slabs[r>>unitBits].bump > 0, "block %d of another arena is released", r)
+	}
 	size := a.size(r)
 	a.words.live -= int64(size)
-	if born := versionOf(header); born != a.version {
+	born := versionOf(header)
+	if born > MaxVersion && !a.nursery {
+		born = a.slabs[r>>unitBits].adopted
+	}
+	if born != a.version {
 		a.recl.Retire(r, size, born)
 		return
 	}
@@ -318,14 +331,18 @@ func (a *Arena) own(r ref, n int) (ref, []uint64) {
 // Bytes tells where the memory of the arena is, in bytes: Live blocks are
 // reachable from the version under construction, Pending ones were retired and
 // wait for the next publication, Held ones wait for pins, Reusable is free
-// space inside slabs, and Total is all slabs.
-type Bytes struct{ Live, Pending, Held, Reusable, Total int64 }
+// space inside slabs, and Total is all slabs. Nurseries is, of an arena that is
+// none itself, what slabs of its nurseries take beside that.
+type Bytes struct{ Live, Pending, Held, Reusable, Total, Nurseries int64 }
 
 // Bytes reports the memory accounts.
 func (a *Arena) Bytes() Bytes {
 	pending, held := a.recl.Retained()
 	b := Bytes{Live: 8 * a.words.live, Pending: 8 * pending, Held: 8 * held, Total: 8 * a.words.slabs}
 	b.Reusable = b.Total - b.Live - b.Pending - b.Held
+	if !a.nursery {
+		b.Nurseries = 8 * slabSize * a.table.nursed.Load()
+	}
 	return b
 }
 

@@ -51,8 +51,9 @@ const (
 	oneIDShift = tagBits + oneWeight
 )
 
-// MaxVersion is the largest version a block header can hold: 10^12 epochs.
-const MaxVersion = mvcc.Version(versionMask)
+// MaxVersion is the largest version of an arena: 5*10^11 epochs. The versions
+// above it, which a block header can hold as well, are those of nurseries.
+const MaxVersion = mvcc.Version(versionMask >> 1)
 
 // MaxColumns is the largest number of columns of a trie.
 const MaxColumns = 255

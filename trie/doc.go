@@ -32,4 +32,11 @@
 //
 // An Arena has one writer. Readers use a [Space] taken when their version was
 // sealed, from any goroutine, and write nothing.
+//
+// # Nurseries
+//
+// A large trie need not be built by the writer: an [Arena.Nursery] takes slabs
+// with numbers from the same table, so that a reference means the same block in
+// both, and is written by a goroutine of its own that reads pinned versions. It
+// has its own free lists and accounts until the arena adopts its slabs whole.
 package trie
