@@ -207,6 +207,8 @@ func (w *world) run(t *testing.T, rng *rand.Rand, domain int) {
 			if rng.IntN(4) == 0 {
 				w.checkDiff(t, o, now)
 				w.checkDiff(t, now, o)
+				w.checkPrefixDiff(t, rng, o, now, rows)
+				w.checkPrefixDiff(t, rng, now, o, rows)
 			}
 		}
 		for len(w.old) > 5 || len(w.old) > 1 && rng.IntN(3) == 0 {
