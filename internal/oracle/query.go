@@ -16,6 +16,9 @@ type Atom struct {
 	Relation string
 	Args     []Arg
 	Window   Window
+	// Annotated says that the values of the contributions annotate the facts, in
+	// the semiring of the query.
+	Annotated bool
 }
 
 // Filter decides on a valuation of all variables of a query.
@@ -37,6 +40,11 @@ type Query struct {
 	Values   []Values
 	Distinct bool // every answer counts 1
 	Set      bool // every fact weighs 1 while it has a contribution
+	// Aggregates are the values of a row in their order (see Rows).
+	Aggregates []Aggregate
+	// Semiring is the algebra of the annotations as a query text spells it, ""
+	// for plain counts; a query has aggregates or a semiring (see Rows).
+	Semiring string
 }
 
 // Answer is an output tuple and its annotation.
@@ -61,50 +69,91 @@ func (a Answers) Total() *big.Int {
 	return sum
 }
 
-// Eval gives the answers of q over s at its logical time. Its cost is that of
-// nested loops over the atoms in the order in which they stand.
+// Eval gives the answers of q over s at its logical time, with their
+// multiplicities alone. Its cost is that of nested loops over the atoms in the
+// order in which they stand.
 func (q *Query) Eval(s *Store) Answers {
-	e := evaluation{q: q, facts: make([][]Weighted, len(q.Atoms)), val: map[string]string{}, out: Answers{}}
-	for i, a := range q.Atoms {
-		e.facts[i] = s.In(a.Relation, a.Window)
+	out := Answers{}
+	q.valuations(s, func(v *valuation) {
+		tuple := v.project(q.Head)
+		key := Key(tuple)
+		ans, ok := out[key]
+		if !ok {
+			ans = Answer{Tuple: tuple, Count: new(big.Int)}
+		}
+		ans.Count.Add(ans.Count, v.weight)
+		if q.Distinct {
+			ans.Count.SetInt64(1)
+		}
+		out[key] = ans
+	})
+	return out
+}
+
+// valuation is one way to make every atom a fact.
+type valuation struct {
+	val    map[string]string
+	facts  []fact   // that the atoms became
+	copies int64    // in which the rows of the inline tables multiply it
+	weight *big.Int // copies times the weights of the facts
+}
+
+// project gives the terms of some variables.
+func (v *valuation) project(vars []string) []string {
+	tuple := make([]string, len(vars))
+	for i, name := range vars {
+		tuple[i] = v.val[name]
 	}
-	e.atom(0, big.NewInt(1))
-	return e.out
+	return tuple
 }
 
 // evaluation is one run of the nested loops.
 type evaluation struct {
 	q     *Query
-	facts [][]Weighted // that each atom sees
-	val   map[string]string
-	out   Answers
+	facts [][]fact // that each atom sees
+	now   valuation
+	visit func(v *valuation)
+}
+
+// valuations calls visit for every valuation that has a weight. The valuation is
+// the visitor's until it returns.
+func (q *Query) valuations(s *Store, visit func(v *valuation)) {
+	e := evaluation{q: q, facts: make([][]fact, len(q.Atoms)), visit: visit}
+	e.now = valuation{val: map[string]string{}, facts: make([]fact, len(q.Atoms))}
+	for i, a := range q.Atoms {
+		e.facts[i] = s.facts(a.Relation, a.Window)
+		if q.Set {
+			for j := range e.facts[i] {
+				e.facts[i][j].Weight = 1
+			}
+		}
+	}
+	e.atom(0, big.NewInt(1))
 }
 
 // atom extends the valuation in every way by which atom i becomes a fact.
 func (e *evaluation) atom(i int, weight *big.Int) {
 	if i == len(e.q.Atoms) {
-		e.valuation(weight)
+		e.complete(weight)
 		return
 	}
 	a := &e.q.Atoms[i]
 	for _, f := range e.facts[i] {
-		bound, ok := e.match(a.Args, f.Tuple)
+		bound, ok := match(e.now.val, a.Args, f.Tuple)
 		if ok {
+			e.now.facts[i] = f
 			w := big.NewInt(int64(f.Weight))
-			if e.q.Set {
-				w.SetInt64(1)
-			}
 			e.atom(i+1, w.Mul(w, weight))
 		}
 		for _, v := range bound {
-			delete(e.val, v)
+			delete(e.now.val, v)
 		}
 	}
 }
 
-// match binds the variables of args to tuple. It returns the ones that were
-// free before, also when it fails half-way.
-func (e *evaluation) match(args []Arg, tuple []string) (bound []string, ok bool) {
+// match binds the variables of args to tuple in val. It returns the ones that
+// were free before, also when it fails half-way.
+func match(val map[string]string, args []Arg, tuple []string) (bound []string, ok bool) {
 	if len(args) != len(tuple) {
 		return nil, false
 	}
@@ -115,46 +164,34 @@ func (e *evaluation) match(args []Arg, tuple []string) (bound []string, ok bool)
 			}
 			continue
 		}
-		if was, known := e.val[a.Var]; known {
+		if was, known := val[a.Var]; known {
 			if was != tuple[i] {
 				return bound, false
 			}
 			continue
 		}
-		e.val[a.Var] = tuple[i]
+		val[a.Var] = tuple[i]
 		bound = append(bound, a.Var)
 	}
 	return bound, true
 }
 
-// valuation adds one complete valuation to the answers.
-func (e *evaluation) valuation(weight *big.Int) {
+// complete hands on a valuation of all variables.
+func (e *evaluation) complete(weight *big.Int) {
 	for _, f := range e.q.Filters {
-		if !f(e.val) {
+		if !f(e.now.val) {
 			return
 		}
 	}
-	w := new(big.Int).Set(weight)
+	e.now.copies = 1
 	for _, v := range e.q.Values {
-		w.Mul(w, big.NewInt(v.copies(e.val)))
+		e.now.copies *= v.copies(e.now.val)
 	}
-	if w.Sign() == 0 {
+	if e.now.copies == 0 {
 		return
 	}
-	tuple := make([]string, len(e.q.Head))
-	for i, v := range e.q.Head {
-		tuple[i] = e.val[v]
-	}
-	key := Key(tuple)
-	ans, ok := e.out[key]
-	if !ok {
-		ans = Answer{Tuple: tuple, Count: new(big.Int)}
-	}
-	ans.Count.Add(ans.Count, w)
-	if e.q.Distinct {
-		ans.Count.SetInt64(1)
-	}
-	e.out[key] = ans
+	e.now.weight = new(big.Int).Mul(weight, big.NewInt(e.now.copies))
+	e.visit(&e.now)
 }
 
 // copies counts the rows that agree with a valuation.

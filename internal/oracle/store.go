@@ -55,6 +55,13 @@ type Weighted struct {
 	Weight int
 }
 
+// fact is a fact with the values of its live contributions, in the order of
+// their appends.
+type fact struct {
+	Weighted
+	values []string
+}
+
 // Len is the number of live contributions.
 func (s *Store) Len() int { return len(s.live) }
 

@@ -143,6 +143,14 @@ func (s *Store) Advance(t int64) (expired int) {
 // In groups the live contributions of a relation that a window shows, in the
 // order of their first contribution.
 func (s *Store) In(relation string, w Window) (out []Weighted) {
+	for _, f := range s.facts(relation, w) {
+		out = append(out, f.Weighted)
+	}
+	return out
+}
+
+// facts is In with the values of the contributions.
+func (s *Store) facts(relation string, w Window) (out []fact) {
 	place, shows := map[string]int{}, w.shows(s.now, s.appends[relation])
 	for i := range s.live {
 		c := &s.live[i]
@@ -153,9 +161,10 @@ func (s *Store) In(relation string, w Window) (out []Weighted) {
 		at, ok := place[k]
 		if !ok {
 			at, place[k] = len(out), len(out)
-			out = append(out, Weighted{Tuple: c.tuple})
+			out = append(out, fact{Weighted: Weighted{Tuple: c.tuple}})
 		}
 		out[at].Weight++
+		out[at].values = append(out[at].values, c.value)
 	}
 	return out
 }
