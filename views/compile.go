@@ -1,7 +1,9 @@
 package views
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/query/plan"
@@ -14,6 +16,8 @@ type compiler struct {
 	q *Query
 	r Resolver
 	p *plan.Plan
+
+	sign strings.Builder // of the view that is being made
 }
 
 // compile makes the query and fills its tries, children before parents. On
@@ -21,8 +25,12 @@ type compiler struct {
 // far.
 func (s *Store) compile(p *plan.Plan, r Resolver, check func() error) (*Query, error) {
 	s.check, s.stopped = check, check()
-	q := &Query{Plan: p, unit: p.Query.Distinct}
-	c := &compiler{s, q, r, p}
+	q := &Query{Plan: p, unit: p.Query.Distinct || len(p.Payload.Outputs) > 0 && !p.Payload.Counted}
+	s.terms = r
+	c := &compiler{s: s, q: q, r: r, p: p}
+	if err := c.algebras(); err != nil {
+		return q, err
+	}
 	q.nodes = make([]node, len(p.Nodes))
 	for i := len(p.Nodes) - 1; i >= 0; i-- {
 		if err := c.node(i); err != nil {
@@ -32,18 +40,35 @@ func (s *Store) compile(p *plan.Plan, r Resolver, check func() error) (*Query, e
 	return q, s.stopped
 }
 
+// algebras finds the algebra of each track.
+func (c *compiler) algebras() error {
+	for _, t := range c.p.Payload.Tracks {
+		a, err := c.r.Algebra(t.Algebra)
+		if err != nil {
+			return err
+		}
+		c.q.algebras = append(c.q.algebras, a)
+	}
+	return nil
+}
+
 func (c *compiler) node(i int) error {
 	pn, n := &c.p.Nodes[i], &c.q.nodes[i]
-	*n = node{parent: pn.Parent, children: pn.Children, key: pn.Key, columns: len(pn.Vars)}
+	*n = node{view: &view{columns: len(pn.Vars)}, parent: pn.Parent, children: pn.Children, key: pn.Key}
 	n.rest = pn.Vars[len(pn.Key):]
 	n.unit = c.q.unit || c.p.Query.Set
-	if pn.Alias < 0 {
+	var column map[query.Var]int
+	var err error
+	switch {
+	case pn.Alias >= 0:
+		column, err = c.alias(n, &c.p.Aliases[pn.Alias])
+	case pn.Cluster >= 0:
+		column, err = c.cluster(n, &c.p.Clusters[pn.Cluster])
+	default:
 		n.unit = true
 		c.generalized(i)
 		return nil
 	}
-	a := &c.p.Aliases[pn.Alias]
-	column, err := c.alias(n, a)
 	if err != nil {
 		return err
 	}
@@ -55,80 +80,245 @@ func (c *compiler) node(i int) error {
 	return nil
 }
 
-// alias sets the relation of a node, its own or a derived one, and returns the
-// column in it of each variable.
-func (c *compiler) alias(n *node, a *plan.Alias) (map[query.Var]int, error) {
-	base := c.s.relations[c.r.RelationNumber(a.Relation, a.Window)]
+// base is the relation that an alias reads.
+func (c *compiler) base(a *plan.Alias) *Relation {
+	number := 0
+	if a.Valued {
+		number = c.r.ValuedRelation(a.Relation, a.Window)
+	} else {
+		number = c.r.RelationNumber(a.Relation, a.Window)
+	}
+	base := c.s.relations[number]
 	if !slices.Contains(c.q.bases, base) {
 		c.q.bases = append(c.q.bases, base)
 	}
-	var consts []constCol
-	for _, k := range a.Consts {
-		consts = append(consts, constCol{k.Col, c.r.TermID(k.Term)})
-	}
-	column := make(map[query.Var]int, len(a.Vars))
-	if a.Direct() {
-		n.relation, n.consts = base, consts
-		for i, v := range a.Vars {
-			column[v] = a.Cols[i]
+	return base
+}
+
+// alias sets the relation of a node, its own or a derived one, and returns the
+// column in it of each variable.
+func (c *compiler) alias(n *node, a *plan.Alias) (map[query.Var]int, error) {
+	if !a.Direct() {
+		d, err := c.derivedAlias(a)
+		if err != nil {
+			return nil, err
 		}
-		return column, nil
+		// The weights have set mode in them already: with folded columns they are
+		// numbers of facts, not of contributions.
+		n.relation, n.vars, n.unit = &d.Relation, a.Vars, c.q.unit
+		return columnsOf(a.Vars), nil
 	}
-	d, err := c.derived(base, a, consts)
-	if err != nil {
-		return nil, err
-	}
-	n.relation = &d.Relation
+	n.relation = c.base(a)
+	n.consts = c.consts(a)
+	column := make(map[query.Var]int, len(a.Vars))
 	for i, v := range a.Vars {
-		column[v] = i
+		column[v] = a.Cols[i]
 	}
-	// A derived relation has set mode in its weights already: with folded
-	// columns a weight is a number of facts, not of contributions.
-	n.unit = c.q.unit
 	return column, nil
 }
 
-// derived makes the relation of an alias that is no plain selection, or shares
-// one that is the same.
-func (c *compiler) derived(base *Relation, a *plan.Alias, consts []constCol) (*derived, error) {
-	for _, d := range base.derived {
-		if d.same(a, consts, c.p.Query.Set) {
-			d.uses++
-			c.q.fed = append(c.q.fed, d)
-			return d, nil
+func columnsOf(vars []query.Var) map[query.Var]int {
+	column := make(map[query.Var]int, len(vars))
+	for i, v := range vars {
+		column[v] = i
+	}
+	return column
+}
+
+func (c *compiler) consts(a *plan.Alias) (consts []constCol) {
+	for _, k := range a.Consts {
+		consts = append(consts, constCol{k.Col, c.r.TermID(k.Term)})
+	}
+	return consts
+}
+
+// derivedAlias makes the relation of an alias that is no relation of the store.
+func (c *compiler) derivedAlias(a *plan.Alias) (*derived, error) {
+	base := c.base(a)
+	d := &derived{keep: a.Cols, unit: c.p.Query.Set, width: base.arity, weighted: true}
+	d.match = newMatch(a, c.p.Query.Atoms[a.Atom].Args, c.consts(a), c.r)
+	d.operands = []operand{{relation: base, cols: ascending(base.arity)}}
+	d.lifts = make([][]int, len(c.q.algebras))
+	for _, l := range a.Lifts {
+		d.lifts[l.Track] = append(d.lifts[l.Track], l.Col)
+	}
+	d.tracks = c.tracks(func(i int) bool { return len(d.lifts[i]) > 0 })
+	return c.share(d)
+}
+
+// tracks makes the tracks that are active; they have no slots yet.
+func (c *compiler) tracks(active func(i int) bool) []*track {
+	var list []*track
+	for i, a := range c.q.algebras {
+		if list == nil && !active(i) {
+			continue
+		}
+		for len(list) < i {
+			list = append(list, nil)
+		}
+		if active(i) {
+			list = append(list, &track{algebra: a, traits: a.Traits()})
+		} else {
+			list = append(list, nil)
 		}
 	}
-	d := &derived{base: base, keep: a.Cols, unit: c.p.Query.Set, uses: 1}
-	d.arity = len(a.Cols)
-	d.match = newMatch(a, c.p.Query.Atoms[a.Atom].Args, consts, c.r)
-	x := &Index{slot: c.s.takeSlot(), cols: ascending(d.arity)}
-	d.indexes, d.primary = []*Index{x}, x
-	c.q.made = append(c.q.made, use{&d.Relation, x})
-	base.derived = append(base.derived, d)
-	c.q.fed = append(c.q.fed, d)
-	filled, err := c.s.derive(d, base.indexes[0])
-	if err != nil {
-		return nil, err
+	return list
+}
+
+// share returns the relation that computes what d does: d itself, filled, or one
+// that is there already.
+func (c *compiler) share(d *derived) (*derived, error) {
+	d.arity = len(d.keep)
+	d.signature = d.sign()
+	for _, e := range c.s.derived {
+		if e.signature == d.signature {
+			c.fed(e)
+			return e, nil
+		}
 	}
-	c.s.roots[x.slot] = c.s.build(filled)
-	return d, nil
+	d.serial = c.s.serial()
+	for i := range d.operands {
+		op := &d.operands[i]
+		op.index = c.take(d, op.relation, nil)
+		if i > 0 && len(op.cols) < d.width {
+			op.wake = c.take(d, d.operands[0].relation, op.cols)
+		}
+	}
+	x := &Index{slot: c.s.takeSlot(), cols: ascending(d.arity)}
+	d.indexes = []*Index{x}
+	c.q.made = append(c.q.made, use{&d.Relation, x})
+	for _, t := range d.tracks {
+		if t != nil {
+			t.slot = c.s.takeSlot()
+			c.q.slots = append(c.q.slots, t.slot)
+		}
+	}
+	c.s.derived = append(c.s.derived, d)
+	c.fed(d)
+	return d, c.s.fillDerived(d)
 }
 
-// same reports whether the alias of another query would derive the same facts.
-func (d *derived) same(a *plan.Alias, consts []constCol, unit bool) bool {
-	m := d.match
-	return len(m.filters)+len(m.values)+len(a.Filters)+len(a.Values) == 0 && d.unit == unit &&
-		slices.Equal(d.keep, a.Cols) && slices.Equal(m.consts, consts) && slices.Equal(m.equal, a.Equal)
+// fed notes that the query needs d, and what d reads.
+func (c *compiler) fed(d *derived) {
+	if slices.Contains(c.q.fed, d) {
+		return
+	}
+	d.uses++
+	c.q.fed = append(c.q.fed, d)
 }
 
-// use takes a reference on the index of r ordered by the columns lead.
-func (c *compiler) use(r *Relation, lead []int) *Index {
+// take takes a reference for d on the index of r ordered by the columns lead.
+func (c *compiler) take(d *derived, r *Relation, lead []int) *Index {
+	x := c.find(r, lead)
+	x.refs++
+	d.used = append(d.used, use{r, x})
+	return x
+}
+
+// sign describes what is computed.
+func (d *derived) sign() string {
+	var b strings.Builder
+	for i := range d.operands {
+		op := &d.operands[i]
+		fmt.Fprint(&b, op.relation.serial, op.unit, op.cols, " ")
+	}
+	fmt.Fprint(&b, d.width, d.keep, d.unit, d.support, d.weighted)
+	if d.match != nil {
+		b.WriteString(d.match.signature())
+	}
+	for i, t := range d.tracks {
+		if t != nil {
+			fmt.Fprintf(&b, " %d:%s", i, t.algebra.Name())
+			if d.lifts != nil {
+				fmt.Fprint(&b, d.lifts[i])
+			}
+		}
+	}
+	return b.String()
+}
+
+// folded is a node of the tree of a cluster while it is compiled: a relation with
+// the variable of each of its columns.
+type folded struct {
+	relation *Relation
+	vars     []query.Var
+	unit     bool
+}
+
+// cluster sets the relation of a node to that of a cluster and returns the column
+// in it of each variable.
+func (c *compiler) cluster(n *node, cl *plan.Cluster) (map[query.Var]int, error) {
+	done := make([]folded, len(cl.Nodes))
+	for i := len(cl.Nodes) - 1; i >= 0; i-- {
+		var err error
+		if done[i], err = c.fold(cl, i, done); err != nil {
+			return nil, err
+		}
+	}
+	n.relation, n.vars, n.unit = done[0].relation, done[0].vars, c.q.unit
+	return columnsOf(done[0].vars), nil
+}
+
+// fold makes the relation of a node of a cluster.
+func (c *compiler) fold(cl *plan.Cluster, i int, done []folded) (folded, error) {
+	pn := &cl.Nodes[i]
+	vars := pn.Vars
+	d := &derived{support: !c.p.Payload.Counted, weighted: c.p.Payload.Counted}
+	if pn.Alias >= 0 {
+		own, err := c.folded(&c.p.Aliases[pn.Alias])
+		if err != nil || len(pn.Children) == 0 {
+			return own, err
+		}
+		vars = own.vars
+		d.operands = append(d.operands, operand{relation: own.relation, cols: ascending(len(vars)), unit: own.unit})
+	}
+	d.width = len(vars)
+	for _, child := range pn.Children {
+		op := operand{relation: done[child].relation, unit: done[child].unit}
+		for _, v := range done[child].vars {
+			op.cols = append(op.cols, slices.Index(vars, v))
+		}
+		d.operands = append(d.operands, op)
+	}
+	for _, v := range pn.Key {
+		d.keep = append(d.keep, slices.Index(vars, v))
+	}
+	d.tracks = c.tracks(func(t int) bool {
+		return c.p.Payload.Tracks[t].Everywhere || slices.ContainsFunc(d.operands, func(op operand) bool { return op.relation.track(t) != nil })
+	})
+	for _, t := range d.tracks {
+		d.weighted = d.weighted || t != nil && !t.traits.Idempotent
+	}
+	shared, err := c.share(d)
+	if err != nil {
+		return folded{}, err
+	}
+	return folded{relation: &shared.Relation, vars: pn.Key}, nil
+}
+
+// folded is the relation of an alias in a cluster.
+func (c *compiler) folded(a *plan.Alias) (folded, error) {
+	if !a.Direct() || len(a.Consts) > 0 {
+		d, err := c.derivedAlias(a)
+		if err != nil {
+			return folded{}, err
+		}
+		return folded{relation: &d.Relation, vars: a.Vars}, nil
+	}
+	f := folded{relation: c.base(a), vars: make([]query.Var, len(a.Vars)), unit: c.p.Query.Set}
+	for i, v := range a.Vars {
+		f.vars[a.Cols[i]] = v
+	}
+	return f, nil
+}
+
+// find returns an index of r whose order starts with the columns lead.
+func (c *compiler) find(r *Relation, lead []int) *Index {
 	n := len(r.indexes)
 	x := c.s.index(r, lead)
 	if len(r.indexes) > n {
 		c.q.made = append(c.q.made, use{r, x})
 	}
-	c.q.used = append(c.q.used, use{r, x})
 	return x
 }
 
@@ -141,31 +331,55 @@ func constColumns(consts []constCol) (cols []int, ids []uint64) {
 }
 
 func (c *compiler) leaf(n *node, column map[query.Var]int) {
-	cols, ids := constColumns(n.consts)
-	n.lead = ids
-	for _, v := range n.key {
-		cols = append(cols, column[v])
+	v := n.view
+	cols, ids := constColumns(v.consts)
+	v.lead = ids
+	for _, x := range n.key {
+		cols = append(cols, column[x])
 	}
-	n.leaf = c.use(n.relation, cols)
-	n.columns = n.relation.arity
+	v.leaf = c.find(v.relation, cols)
+	v.used = []use{{v.relation, v.leaf}}
+	v.columns = v.relation.arity
 	varAt := make(map[int]query.Var, len(column))
-	for v, col := range column {
-		varAt[col] = v
+	for x, col := range column {
+		varAt[col] = x
 	}
-	rest := make([]query.Var, 0, n.columns-len(cols))
-	for _, col := range n.leaf.cols[len(cols):] {
+	rest := make([]query.Var, 0, v.columns-len(cols))
+	for _, col := range v.leaf.cols[len(cols):] {
 		rest = append(rest, varAt[col])
 	}
 	n.rest = rest
-	if n.parent >= 0 {
+	fmt.Fprint(&c.sign, "leaf ", v.relation.serial, " ", v.leaf.cols, v.lead, len(n.key), v.unit, n.parent >= 0)
+	if c.shareView(n) && n.parent >= 0 {
 		n.changed = n.leaf.subscribe(len(cols))
 	}
+}
+
+// shareView makes the view of n, whose signature has been written, one that is
+// there already, or reports that it is a new one.
+func (c *compiler) shareView(n *node) (fresh bool) {
+	n.signature = c.sign.String()
+	c.sign.Reset()
+	for _, v := range c.s.views {
+		if v.signature == n.signature {
+			n.view = v
+			v.uses++
+			return false
+		}
+	}
+	n.uses = 1
+	n.serial = c.s.serial()
+	for _, u := range n.used {
+		u.index.refs++
+	}
+	c.s.views = append(c.s.views, n.view)
+	return true
 }
 
 // ownTrie gives an inner or generalized node its slot.
 func (c *compiler) ownTrie(n *node) {
 	n.slot = c.s.takeSlot()
-	c.q.own = append(c.q.own, own{n.slot, n.columns})
+	c.q.slots = append(c.q.slots, n.slot)
 	if n.parent >= 0 {
 		n.changed = &toggles{width: len(n.key), refs: 1}
 	}
@@ -173,41 +387,51 @@ func (c *compiler) ownTrie(n *node) {
 
 func (c *compiler) inner(i int, column map[query.Var]int) {
 	n := &c.q.nodes[i]
-	c.ownTrie(n)
-	for _, v := range c.p.Nodes[i].Vars {
-		n.order = append(n.order, column[v])
+	v := n.view
+	for _, x := range c.p.Nodes[i].Vars {
+		v.order = append(v.order, column[x])
 	}
-	lead, ids := constColumns(n.consts)
+	fmt.Fprint(&c.sign, "inner ", v.relation.serial, " ", v.consts, v.order, len(n.key), v.unit, n.parent >= 0)
+	lead, ids := constColumns(v.consts)
 	for _, child := range n.children {
-		w := wake{child: child, lead: ids}
+		w := wake{child: c.q.nodes[child].view, lead: ids}
 		cols := slices.Clone(lead)
-		for _, v := range c.q.nodes[child].key {
-			w.key = append(w.key, column[v])
+		for _, x := range c.q.nodes[child].key {
+			w.key = append(w.key, column[x])
 		}
-		w.index = c.use(n.relation, append(cols, w.key...))
-		n.wakes = append(n.wakes, w)
+		w.index = c.find(v.relation, append(cols, w.key...))
+		v.used = append(v.used, use{v.relation, w.index})
+		v.wakes = append(v.wakes, w)
+		fmt.Fprint(&c.sign, " below ", w.child.serial, w.key)
 	}
-	c.s.fillInner(c.q, n)
+	if c.shareView(n) {
+		c.ownTrie(n)
+		c.s.fillInner(n.view)
+	}
 }
 
 func (c *compiler) generalized(i int) {
 	n := &c.q.nodes[i]
-	c.ownTrie(n)
 	vars := c.p.Nodes[i].Vars
+	fmt.Fprint(&c.sign, "generalized ", len(vars), len(n.key), n.parent >= 0)
 	for _, child := range n.children {
-		w := wake{child: child}
-		for _, v := range c.q.nodes[child].key {
-			w.key = append(w.key, slices.Index(vars, v))
+		w := wake{child: c.q.nodes[child].view}
+		for _, x := range c.q.nodes[child].key {
+			w.key = append(w.key, slices.Index(vars, x))
 		}
 		n.wakes = append(n.wakes, w)
+		fmt.Fprint(&c.sign, " below ", w.child.serial, w.key)
 	}
-	c.s.fillGeneralized(c.q, n)
+	if c.shareView(n) {
+		c.ownTrie(n)
+		c.s.fillGeneralized(n.view)
+	}
 }
 
 // fillInner loads the live tuples of an inner node from its relation. They come
 // in groups with the same partners in the first child, which is asked once for
 // each group.
-func (s *Store) fillInner(q *Query, n *node) {
+func (s *Store) fillInner(n *view) {
 	first := &n.wakes[0]
 	x := first.index
 	space, root := s.at(x)
@@ -230,9 +454,9 @@ func (s *Store) fillInner(q *Query, n *node) {
 			}
 		}
 		if !begun {
-			begun, partners = true, s.hasGroup(&q.nodes[first.child], group)
+			begun, partners = true, s.hasGroup(first.child, group)
 		}
-		if !partners || !s.alive(q, n, tuple, first.child) {
+		if !partners || !s.alive(n, tuple, first.child) {
 			continue
 		}
 		for _, col := range n.order {
@@ -245,9 +469,9 @@ func (s *Store) fillInner(q *Query, n *node) {
 }
 
 // fillGeneralized loads the keys that every child has.
-func (s *Store) fillGeneralized(q *Query, n *node) {
+func (s *Store) fillGeneralized(n *view) {
 	w := &n.wakes[0]
-	child := &q.nodes[w.child]
+	child := w.child
 	space, root := s.trieOf(child)
 	var c trie.Cursor
 	c.Seek(space, root, child.columns, child.lead)
@@ -261,7 +485,7 @@ func (s *Store) fillGeneralized(q *Query, n *node) {
 		if m := out.Len(); m > 0 && slices.Equal(out.row(m - 1)[:n.columns], tuple) {
 			continue
 		}
-		if s.alive(q, n, tuple, w.child) {
+		if s.alive(n, tuple, w.child) {
 			out.words = append(append(out.words, tuple...), 1)
 		}
 	}

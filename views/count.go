@@ -132,7 +132,7 @@ func (b *Bound) countNode(ctx context.Context, i int, done []*groups) (*groups, 
 		}
 		n.bind(&c, binding)
 		one := sums{1, 1}
-		if !n.unit {
+		if !n.unit && len(b.q.Plan.Payload.Outputs) == 0 {
 			one.total = c.Weight()
 		}
 		for _, child := range n.children {

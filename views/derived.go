@@ -2,163 +2,583 @@ package views
 
 import (
 	"fmt"
+	"math/bits"
+	"slices"
 
 	"github.com/triegs/triegs/internal/errs"
-	"github.com/triegs/triegs/internal/term"
-	"github.com/triegs/triegs/query"
-	"github.com/triegs/triegs/query/plan"
+	"github.com/triegs/triegs/internal/invariant"
 	"github.com/triegs/triegs/semiring"
 	"github.com/triegs/triegs/trie"
 )
 
-// Terms gives the meaning of ids. Both methods are used by the writer and, on
-// ids of a published epoch, by readers.
-type Terms interface {
-	Term(id uint64) term.Term
-}
-
-// match is the part of an alias that a fact must satisfy, on ids.
-type match struct {
-	consts []constCol
-	equal  [][2]int
-	// conditions are evaluated on terms: filters and inline tables.
-	filters []query.Filter
-	values  []query.Values
-	column  map[query.Var]int // of the variables that conditions use
-	terms   Terms
-	tuple   []uint64                  // the fact under test, for get
-	get     func(query.Var) term.Term // reads tuple; made once, to allocate nothing
-}
-
-type constCol struct {
-	col int
-	id  uint64
-}
-
-func newMatch(a *plan.Alias, args []query.Arg, consts []constCol, terms Terms) *match {
-	m := &match{consts: consts, equal: a.Equal, filters: a.Filters, values: a.Values, terms: terms}
-	m.column = make(map[query.Var]int)
-	for c, arg := range args {
-		if _, seen := m.column[arg.Var]; arg.Var != query.NoVar && !seen {
-			m.column[arg.Var] = c
-		}
-	}
-	m.get = func(v query.Var) term.Term { return m.terms.Term(m.tuple[m.column[v]]) }
-	return m
-}
-
-// factor is 0 if the fact does not match, otherwise the number of times it
-// counts: more than 1 only if a row stands several times in an inline table.
-func (m *match) factor(tuple []uint64) int64 {
-	for _, c := range m.consts {
-		if tuple[c.col] != c.id {
-			return 0
-		}
-	}
-	for _, e := range m.equal {
-		if tuple[e[0]] != tuple[e[1]] {
-			return 0
-		}
-	}
-	m.tuple = tuple
-	for i := range m.filters {
-		if !m.filters[i].Eval(m.get) {
-			return 0
-		}
-	}
-	n := int64(1)
-	for i := range m.values {
-		n *= m.rows(&m.values[i])
-	}
-	return n
-}
-
-// rows counts the rows of an inline table that agree with the fact.
-func (m *match) rows(v *query.Values) (n int64) {
-next:
-	for _, row := range v.Rows {
-		for i, x := range v.Vars {
-			if m.get(x) != row[i] {
-				continue next
-			}
-		}
-		n++
-	}
-	return n
-}
-
-// derived is a relation made from a base relation by the alias of a query that
-// is more than a selection by constants: its facts are the kept columns of the
-// matching base facts, the weights of those that fall together added up
-// (algorithm: normalisation of a query before any tree is built, folding of
-// anonymous variables).
+// derived is a relation that is computed from others. Its operands are joined,
+// and the weights of the tuples of the join that agree on the kept columns are
+// added up. There are two kinds:
+//
+//   - the alias of a query that is more than a plain selection has one operand, a
+//     base relation, whose facts pass a match;
+//   - a node of the tree of a cluster has the relation of its alias, if it is not
+//     generalized, and one operand for each child.
+//
+// This is V_p of annotated CROWN, and V_o at the root of a cluster (Wang and Hu,
+// appendix F; they are one thing once what lies below an output node is taken as
+// a relation of its own). What a tuple weighed before the version under
+// construction is read from the roots of the version before, so that nothing but
+// the result is kept: neither the tuples of the join nor their weights.
 type derived struct {
 	Relation
-	base  *Relation
-	uses  int // aliases that read it
-	match *match
-	keep  []int // columns of the base relation, in the order of the alias
-	unit  bool  // a base fact weighs 1, whatever its multiplicity
-	// primary is the index in which weights are added up.
-	primary *Index
-	row     []uint64
+	signature string // of what is computed: equal ones are one relation
+	uses      int    // queries that need it
+	used      []use  // indexes that it reads
+	match     *match // nil if everything passes
+	operands  []operand
+	width     int   // columns of the join
+	keep      []int // columns of the join, in the order of the relation
+	unit      bool  // a base fact weighs 1, whatever its multiplicity
+	support   bool  // a tuple of the join weighs 1, whatever its operands weigh
+	weighted  bool  // the weights of operands matter, not only whether there is one
+	lifts     [][]int
 }
 
-// weight is what a base fact with the given multiplicity counts.
-func (d *derived) weight(multiplicity, factor int64) (int64, bool) {
-	if d.unit && multiplicity > 0 {
-		multiplicity = 1
+// operand is a relation in the join of a derived one.
+type operand struct {
+	relation *Relation
+	index    *Index // in which tuples are looked up
+	cols     []int  // the column of the join for each column of the relation
+	unit     bool   // weights count as 1
+	// wake has the tuples of the join, which the first operand holds all columns
+	// of, ordered by cols; nil where cols are all columns of the join.
+	wake *Index
+}
+
+// track holds the state of an annotation for each tuple of a relation: a trie of
+// the columns of the relation and both words of a component.
+type track struct {
+	algebra semiring.Algebra
+	traits  semiring.Traits
+	slot    int
+}
+
+const stateColumns = 2 // of a component
+
+// folding is scratch space of the relation that is being brought up to date.
+type folding struct {
+	counts rows   // changes of weights, of kept columns
+	states []rows // changes of states, by track
+	filled bool   // nothing was there before: the relation is being filled
+
+	tuple         []uint64   // of the join
+	keys          [][]uint64 // by operand: its tuple
+	key           []uint64
+	before, after []int64 // by operand: its weight
+	value         [2][]uint64
+	factor, other []uint64
+	parts         []semiring.Part
+	cursor        trie.Cursor
+	state         stateReader
+}
+
+// stateReader reads the state that a cursor goes over.
+type stateReader struct {
+	cursor *trie.Cursor
+	at     int // column of the component
+}
+
+// Next implements [semiring.State].
+func (r *stateReader) Next() bool { return r.cursor.Next() }
+
+// Part implements [semiring.State].
+func (r *stateReader) Part() semiring.Part {
+	return semiring.Part{At: semiring.Component{High: r.cursor.Col(r.at), Low: r.cursor.Col(r.at + 1)}, N: r.cursor.Weight()}
+}
+
+// scale returns a*b and whether it fits in int64.
+func scale(a, b int64) (int64, bool) {
+	neg := (a < 0) != (b < 0)
+	hi, lo := bits.Mul64(magnitude(a), magnitude(b))
+	if hi != 0 || lo > 1<<63-1 {
+		return 0, false
 	}
-	return semiring.Mul(multiplicity, factor)
+	if neg {
+		return -int64(lo), true
+	}
+	return int64(lo), true
 }
 
-// fold brings a derived relation up to date with the changes of its base.
-func (s *Store) fold(d *derived, base *Relation) error {
-	stride := base.arity + 2
-	for i := 0; i < len(base.changes); i += stride {
-		row := base.changes[i : i+stride]
-		factor := d.match.factor(row[:base.arity])
-		if factor == 0 {
+func magnitude(a int64) uint64 {
+	if a < 0 {
+		return -uint64(a)
+	}
+	return uint64(a)
+}
+
+// inputs reports whether an operand has changed, and whether one has lost all
+// of its tuples, so that the join is empty.
+func (d *derived) inputs() (touched, cleared bool) {
+	for i := range d.operands {
+		touched = touched || d.operands[i].relation.touched
+		cleared = cleared || d.operands[i].relation.cleared
+	}
+	return touched, cleared
+}
+
+// refold brings a derived relation up to date with the changes of its operands.
+func (s *Store) refold(d *derived) error {
+	touched, cleared := d.inputs()
+	switch {
+	case cleared:
+		d.touched, d.cleared = true, true
+		s.clearDerived(d)
+		return nil
+	case !touched:
+		return nil
+	}
+	s.startFolding(d, false)
+	for j := range d.operands {
+		if r := d.operands[j].relation; r.touched {
+			if err := s.visitChanges(d, j, r); err != nil {
+				return err
+			}
+		}
+	}
+	return s.finishFolding(d)
+}
+
+func (s *Store) clearDerived(d *derived) {
+	s.clearIndexes(&d.Relation)
+	for _, t := range d.tracks {
+		if t != nil {
+			s.clearTrie(t.slot, d.arity+stateColumns)
+		}
+	}
+}
+
+func (s *Store) startFolding(d *derived, filled bool) {
+	f := &s.folding
+	f.filled = filled
+	f.counts.k, f.counts.words = d.arity, shrink(f.counts.words)
+	for len(f.states) < len(d.tracks) {
+		f.states = append(f.states, rows{})
+	}
+	for i := range d.tracks {
+		f.states[i].k, f.states[i].words = d.arity+stateColumns, shrink(f.states[i].words)
+	}
+	for len(f.keys) < len(d.operands) {
+		f.keys = append(f.keys, nil)
+		f.before, f.after = append(f.before, 0), append(f.after, 0)
+	}
+	if cap(f.tuple) < d.width {
+		f.tuple = make([]uint64, d.width)
+	}
+	f.tuple = f.tuple[:d.width]
+}
+
+// visitChanges visits the tuples of the join that a change in operand j concerns.
+func (s *Store) visitChanges(d *derived, j int, r *Relation) error {
+	op := &d.operands[j]
+	for i := 0; i < len(r.changes); i += r.arity + 2 {
+		row := r.changes[i : i+r.arity+2]
+		before, after := int64(row[r.arity]), int64(row[r.arity+1])
+		if d.match != nil {
+			if err := s.foldFact(d, row[:r.arity], before, after); err != nil {
+				return err
+			}
 			continue
 		}
-		before, _ := d.weight(int64(row[base.arity]), factor)
-		after, ok := d.weight(int64(row[base.arity+1]), factor)
-		if !ok {
-			return d.overflow(base)
-		}
-		if before == after {
+		if !d.matters(op, before, after) {
 			continue
 		}
-		if err := s.foldOne(d, base, row, after-before); err != nil {
+		if err := s.visitKey(d, j, row[:r.arity]); err != nil {
+			return err
+		}
+	}
+	for i := 0; i < len(r.shifts); i += r.arity {
+		if err := s.visitKey(d, j, r.shifts[i:i+r.arity]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *derived) overflow(base *Relation) error {
-	return fmt.Errorf("%w: sum over the facts of a relation with %d columns that agree on %d", errs.ErrOverflow, base.arity, d.arity)
+// matters reports whether a change of the weight of an operand can change the
+// weight of a tuple of the join.
+func (d *derived) matters(op *operand, before, after int64) bool {
+	if op.unit || !d.weighted {
+		return (before == 0) != (after == 0)
+	}
+	return before != after
 }
 
-func (s *Store) foldOne(d *derived, base *Relation, row []uint64, delta int64) error {
-	d.row = d.row[:0]
-	for _, c := range d.keep {
-		d.row = append(d.row, row[c])
+// visitKey visits the tuples of the join that hold a tuple of operand j.
+func (s *Store) visitKey(d *derived, j int, key []uint64) error {
+	op, tuple := &d.operands[j], s.folding.tuple
+	if op.wake == nil {
+		for i, col := range op.cols {
+			tuple[col] = key[i]
+		}
+		return s.visit(d, j)
 	}
-	key := s.reorderInto(d.primary, d.row)
-	old := s.arena.Space().Get(s.roots[d.primary.slot], key)
-	now, ok := semiring.Add(old, delta)
-	if !ok {
-		return d.overflow(base)
+	space, root := s.at(op.wake)
+	s.cursor.Seek(space, root, len(op.wake.cols), key)
+	for s.cursor.Next() {
+		s.Woken++
+		for i, col := range op.wake.cols {
+			tuple[col] = s.cursor.Col(i)
+		}
+		if err := s.visit(d, j); err != nil {
+			return err
+		}
 	}
-	for _, x := range d.indexes {
-		key := s.reorderInto(x, d.row)
-		s.writeIndex(x, &s.roots[x.slot], key, now)
-		s.writes++
-	}
-	d.touched = true
-	d.changes = append(append(d.changes, d.row...), uint64(old), uint64(now))
 	return nil
+}
+
+// visit replaces what a tuple of the join contributes. It is called for each
+// operand that has changed; the first of them owns the tuple, and the others
+// leave it alone.
+func (s *Store) visit(d *derived, owner int) error {
+	f := &s.folding
+	was, is := !f.filled, true
+	for i := range d.operands {
+		op := &d.operands[i]
+		key := f.keys[i][:0]
+		for _, col := range op.cols {
+			key = append(key, f.tuple[col])
+		}
+		f.keys[i] = key
+		before, after := s.weights(op, key)
+		if i < owner && (d.matters(op, before, after) || s.shifted(op.relation, key)) {
+			return nil
+		}
+		f.before[i], f.after[i] = before, after
+		was, is = was && before != 0, is && after != 0
+	}
+	if !was && !is {
+		return nil
+	}
+	before, okBefore := d.weigh(f.before, was)
+	after, ok := d.weigh(f.after, is)
+	if !ok || !okBefore {
+		return fmt.Errorf("%w: the weight of a tuple in the join of %d relations", errs.ErrOverflow, len(d.operands))
+	}
+	changed, err := s.contribute(d, was, is)
+	if err != nil {
+		return err
+	}
+	if before != after || changed {
+		f.counts.words = append(d.project(f.counts.words, f.tuple), uint64(after-before))
+	}
+	return nil
+}
+
+// weights are what a tuple of an operand weighs before and in the version under
+// construction.
+func (s *Store) weights(op *operand, tuple []uint64) (before, after int64) {
+	key := s.folding.key[:0]
+	for _, col := range op.index.cols {
+		key = append(key, tuple[col])
+	}
+	s.folding.key = key
+	space, root := s.at(op.index)
+	after = space.Get(root, key)
+	before = after
+	switch {
+	case s.folding.filled:
+		before = 0
+	case op.relation.touched:
+		space, root = s.atBefore(op.index)
+		before = space.Get(root, key)
+	}
+	if op.unit {
+		before, after = min(before, 1), min(after, 1)
+	}
+	return before, after
+}
+
+// weigh is the weight of a tuple of the join whose operands weigh so much.
+func (d *derived) weigh(weights []int64, there bool) (int64, bool) {
+	if !there {
+		return 0, true
+	}
+	product := int64(1)
+	if d.support {
+		return product, true
+	}
+	for _, w := range weights[:len(d.operands)] {
+		var ok bool
+		if product, ok = semiring.Mul(product, w); !ok {
+			return 0, false
+		}
+	}
+	return product, true
+}
+
+// project appends the kept columns of a tuple of the join.
+func (d *derived) project(dst, tuple []uint64) []uint64 {
+	for _, col := range d.keep {
+		dst = append(dst, tuple[col])
+	}
+	return dst
+}
+
+// foldFact adds what the change of one base fact means for an alias.
+func (s *Store) foldFact(d *derived, fact []uint64, before, after int64) error {
+	factor := d.match.factor(fact)
+	if factor == 0 {
+		return nil
+	}
+	if d.unit {
+		before, after = min(before, 1), min(after, 1)
+	}
+	change, ok := scale(after-before, factor)
+	if !ok {
+		return fmt.Errorf("%w: a fact times the rows of an inline table", errs.ErrOverflow)
+	}
+	if change == 0 {
+		return nil
+	}
+	f := &s.folding
+	f.counts.words = append(d.project(f.counts.words, fact), uint64(change))
+	for i, t := range d.tracks {
+		if t == nil {
+			continue
+		}
+		value, err := s.lift(t, d.lifts[i], fact)
+		if err != nil {
+			return err
+		}
+		if err := s.spread(d, i, fact, value, change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lift is the product of the values in columns of a fact. A column without a term
+// has the value one.
+func (s *Store) lift(t *track, cols []int, fact []uint64) ([]uint64, error) {
+	f := &s.folding
+	f.value[0] = f.value[0][:0]
+	for i, col := range cols {
+		id, value, err := fact[col], f.factor[:0], error(nil)
+		if id == 0 {
+			value = t.algebra.One(value)
+		} else if value, err = t.algebra.Lift(value, id, s.terms.Term(id)); err != nil {
+			return nil, err
+		}
+		f.factor = value
+		if i == 0 {
+			f.value[0] = append(f.value[0], value...)
+			continue
+		}
+		if f.other, err = t.algebra.Mul(f.other[:0], f.value[0], value); err != nil {
+			return nil, err
+		}
+		f.value[0], f.other = f.other, f.value[0]
+	}
+	return f.value[0], nil
+}
+
+// spread adds n times a value to the state of track i for a tuple of the join.
+func (s *Store) spread(d *derived, i int, tuple, value []uint64, n int64) error {
+	f := &s.folding
+	f.parts = d.tracks[i].algebra.Spread(f.parts[:0], value)
+	out := &f.states[i]
+	for _, p := range f.parts {
+		change, ok := scale(p.N, n)
+		if !ok {
+			return fmt.Errorf("%w: a value of %s times its multiplicity", errs.ErrOverflow, d.tracks[i].algebra.Name())
+		}
+		out.words = append(d.project(out.words, tuple), p.At.High, p.At.Low, uint64(change))
+	}
+	return nil
+}
+
+// contribute replaces the values that a tuple of the join adds to the tracks, and
+// reports whether one is another than before.
+func (s *Store) contribute(d *derived, was, is bool) (changed bool, err error) {
+	f := &s.folding
+	for i, t := range d.tracks {
+		if t == nil {
+			continue
+		}
+		if was {
+			if f.value[0], err = s.product(f.value[0], d, i, true); err != nil {
+				return false, err
+			}
+		}
+		if is {
+			if f.value[1], err = s.product(f.value[1], d, i, false); err != nil {
+				return false, err
+			}
+		}
+		if was && is && slices.Equal(f.value[0], f.value[1]) {
+			continue
+		}
+		changed = true
+		if was {
+			err = s.spread(d, i, f.tuple, f.value[0], -1)
+		}
+		if err == nil && is {
+			err = s.spread(d, i, f.tuple, f.value[1], 1)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return changed, nil
+}
+
+// product is the value of a tuple of the join in track i, before or in the version
+// under construction. An operand without the track stands for as many ones as it
+// weighs.
+func (s *Store) product(dst []uint64, d *derived, i int, before bool) ([]uint64, error) {
+	f, t := &s.folding, d.tracks[i]
+	weights := f.after
+	if before {
+		weights = f.before
+	}
+	ones, any, ok := int64(1), false, true
+	dst = dst[:0]
+	for j := range d.operands {
+		r := d.operands[j].relation
+		if r.track(i) == nil {
+			if ones, ok = semiring.Mul(ones, weights[j]); !ok && !t.traits.Idempotent {
+				return dst, fmt.Errorf("%w: the number of ones in a value of %s", errs.ErrOverflow, t.algebra.Name())
+			}
+			continue
+		}
+		value, err := s.collect(f.factor[:0], r, i, f.keys[j], before)
+		if err != nil {
+			return dst, err
+		}
+		f.factor = value
+		if !any {
+			dst, any = append(dst, value...), true
+			continue
+		}
+		if f.other, err = t.algebra.Mul(f.other[:0], dst, value); err != nil {
+			return dst, err
+		}
+		dst, f.other = f.other, dst
+	}
+	if !any {
+		dst = t.algebra.One(dst)
+	}
+	if ones == 1 || t.traits.Idempotent {
+		return dst, nil
+	}
+	var err error
+	f.other, err = t.algebra.Times(f.other[:0], dst, ones)
+	f.other, dst = dst, f.other
+	return dst, err
+}
+
+// collect appends the value of track i at a tuple of r, before or in the version
+// under construction.
+func (s *Store) collect(dst []uint64, r *Relation, i int, tuple []uint64, before bool) ([]uint64, error) {
+	t, f := r.tracks[i], &s.folding
+	root := s.roots[t.slot]
+	if before {
+		root = s.before[t.slot]
+	}
+	f.cursor.Seek(s.arena.Space(), root, r.arity+stateColumns, tuple)
+	f.state = stateReader{&f.cursor, r.arity}
+	return t.algebra.Collect(dst, &f.state)
+}
+
+// shifted reports whether a track has another value at a tuple of r, which is
+// there before and in the version under construction.
+func (s *Store) shifted(r *Relation, tuple []uint64) bool {
+	if !r.touched || s.folding.filled {
+		return false
+	}
+	f := &s.folding
+	for i, t := range r.tracks {
+		if t == nil || s.roots[t.slot] == s.before[t.slot] {
+			continue
+		}
+		var failed, fails error
+		f.other, failed = s.collect(f.other[:0], r, i, tuple, true)
+		f.factor, fails = s.collect(f.factor[:0], r, i, tuple, false)
+		if failed != nil || fails != nil || !slices.Equal(f.other, f.factor) {
+			return true
+		}
+	}
+	return false
+}
+
+// finishFolding writes the gathered changes.
+func (s *Store) finishFolding(d *derived) error {
+	f := &s.folding
+	if !f.counts.sort() {
+		return d.overflow()
+	}
+	if err := s.writeStates(d); err != nil {
+		return err
+	}
+	space, root := s.at(d.indexes[0])
+	for i := range f.counts.Len() {
+		row := f.counts.row(i)
+		key := s.reorderInto(d.indexes[0], row[:d.arity])
+		before := space.Get(root, key)
+		after, ok := semiring.Add(before, int64(row[d.arity]))
+		if !ok {
+			return d.overflow()
+		}
+		invariant.Check(after >= 0, "tuple %v would weigh %d", row[:d.arity], after)
+		switch {
+		case before != after:
+			d.touched = true
+			d.changes = append(append(d.changes, row[:d.arity]...), uint64(before), uint64(after))
+		case before != 0 && s.shiftedNow(d, row[:d.arity]):
+			d.touched = true
+			d.shifts = append(d.shifts, row[:d.arity]...)
+		}
+	}
+	s.applyIndexes(&d.Relation)
+	return nil
+}
+
+// shiftedNow is shifted for the relation that is being written.
+func (s *Store) shiftedNow(d *derived, tuple []uint64) bool {
+	if len(d.tracks) == 0 {
+		return false
+	}
+	touched := d.touched
+	d.touched = true
+	shifted := s.shifted(&d.Relation, tuple)
+	d.touched = touched
+	return shifted
+}
+
+// writeStates adds the gathered changes to the states of all tracks.
+func (s *Store) writeStates(d *derived) error {
+	for i, t := range d.tracks {
+		if t == nil {
+			continue
+		}
+		out := &s.folding.states[i]
+		if !out.sort() {
+			return d.overflow()
+		}
+		root := s.roots[t.slot]
+		for j := range out.Len() {
+			row := out.row(j)
+			key := row[:out.k]
+			n, ok := semiring.Add(s.arena.Space().Get(root, key), int64(row[out.k]))
+			if !ok {
+				return fmt.Errorf("%w: the state of %s", errs.ErrOverflow, t.algebra.Name())
+			}
+			s.arena.Set(&root, key, n, -1)
+			s.writes++
+		}
+		s.roots[t.slot] = root
+	}
+	return nil
+}
+
+func (d *derived) overflow() error {
+	return fmt.Errorf("%w: sum over the tuples of %d columns that agree on %d", errs.ErrOverflow, d.width, d.arity)
 }
 
 // reorderInto writes tuple in the order of x into scratch.
@@ -171,34 +591,44 @@ func (s *Store) reorderInto(x *Index, tuple []uint64) []uint64 {
 	return key
 }
 
-// derive collects the rows of d, in column order, from an index of its base
-// relation. A row that overflows is an error.
-func (s *Store) derive(d *derived, x *Index) (*rows, error) {
-	space, root := s.at(x)
-	cols := x.cols
-	out := s.newRows(d.arity, 0)
+// fillDerived computes a derived relation from its operands.
+func (s *Store) fillDerived(d *derived) error {
+	s.startFolding(d, true)
+	f := &s.folding
+	from := &d.operands[0]
+	space, root := s.at(from.index)
+	k := len(from.index.cols)
 	var c trie.Cursor
-	c.Seek(space, root, len(cols), nil)
-	fact := make([]uint64, len(cols))
+	c.Seek(space, root, k, nil)
 	for s.filling(&c) {
-		for i, col := range cols {
-			fact[col] = c.Col(i)
+		for i, col := range from.index.cols {
+			f.tuple[from.cols[col]] = c.Col(i)
 		}
-		factor := d.match.factor(fact)
-		if factor == 0 {
+		var err error
+		if d.match != nil {
+			err = s.foldFact(d, f.tuple, 0, c.Weight())
+		} else {
+			err = s.visit(d, 0)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if s.stopped != nil {
+		return s.stopped
+	}
+	if !f.counts.sort() {
+		return d.overflow()
+	}
+	s.roots[d.indexes[0].slot] = s.arena.Build(f.counts.words, d.arity)
+	for i, t := range d.tracks {
+		if t == nil {
 			continue
 		}
-		w, ok := d.weight(c.Weight(), factor)
-		if !ok {
-			return nil, fmt.Errorf("%w: a fact times the rows of an inline table", errs.ErrOverflow)
+		if !f.states[i].sort() {
+			return d.overflow()
 		}
-		for _, col := range d.keep {
-			out.words = append(out.words, fact[col])
-		}
-		out.words = append(out.words, uint64(w))
+		s.roots[t.slot] = s.arena.Build(f.states[i].there(), f.states[i].k)
 	}
-	if !out.sort() {
-		return nil, fmt.Errorf("%w: sum over facts that agree on %d kept columns", errs.ErrOverflow, d.arity)
-	}
-	return out, nil
+	return nil
 }

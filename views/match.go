@@ -55,6 +55,7 @@ func (s *Store) keepIndex(r *Relation, lead []int) *Index {
 	s.begin()
 	s.check, s.stopped = func() error { return nil }, nil
 	x := s.index(r, lead)
+	x.refs++
 	s.kept = append(s.kept, use{r, x})
 	return x
 }

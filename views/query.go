@@ -6,6 +6,7 @@ import (
 	"github.com/triegs/triegs/internal/term"
 	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/query/plan"
+	"github.com/triegs/triegs/semiring"
 	"github.com/triegs/triegs/trie"
 )
 
@@ -15,11 +16,12 @@ type Query struct {
 	Plan  *plan.Plan
 	nodes []node // pre-order, as in the plan
 	unit  bool   // weights do not count: every answer has multiplicity 1
-	used  []use  // indexes to give back
-	own   []own  // tries of inner nodes
 	made  []use  // indexes that did not exist before, while it is being made
 	fed   []*derived
-	bases []*Relation
+	slots []int // that were not in use before, while it is being made
+	// algebras are those of the tracks of the payload.
+	algebras []semiring.Algebra
+	bases    []*Relation
 }
 
 type use struct {
@@ -27,22 +29,34 @@ type use struct {
 	index    *Index
 }
 
-type own struct{ slot, columns int }
-
-// node is one node of the tree. The trie it is read from is ordered by lead
-// (constants), then the variables shared with the parent, then the rest.
+// node is one node of the tree of a query: a view, with the variables that stand
+// in its columns.
 type node struct {
+	*view
 	parent   int
 	children []int
-	relation *Relation // nil for a generalized node
-	leaf     *Index    // of a leaf, nil for other nodes
-	slot     int       // of the trie, for nodes other than leaves
-	columns  int       // of the trie
-	lead     []uint64
 	key      []query.Var // shared with the parent, in the order of the trie
 	rest     []query.Var // the other variables, in the order of the trie
-	unit     bool        // weights read from the trie count as 1
-	changed  *toggles    // prefixes lead+key; nil at the root
+	vars     []query.Var // of the columns of the relation, where it is a derived one
+}
+
+// view is what is kept for a node of a tree, whatever its variables are called:
+// nodes for which the same is kept, of one query or of several, share it. The trie
+// it is read from is ordered by lead (constants), then the columns shared with the
+// parent, then the rest.
+type view struct {
+	signature string    // of what is kept
+	serial    uint64    // no two views of a store have the same
+	uses      int       // nodes
+	used      []use     // indexes that it reads
+	relation  *Relation // nil for a generalized node
+	leaf      *Index    // of a leaf, nil for other nodes
+	slot      int       // of the trie, for nodes other than leaves
+	columns   int       // of the trie
+	lead      []uint64
+	unit      bool     // weights read from the trie count as 1
+	changed   *toggles // prefixes of lead and key; nil at a root
+	gone      bool     // empty in the version under construction since a relation was cleared
 
 	// For inner nodes: how a tuple of the relation becomes one of the trie, and
 	// where the partners of a tuple are found.
@@ -53,7 +67,7 @@ type node struct {
 
 // wake ties an inner node to one child.
 type wake struct {
-	child int
+	child *view
 	// index has the node's relation ordered by lead, then the key of the
 	// child; nil below a generalized node.
 	index *Index
@@ -69,6 +83,12 @@ type Resolver interface {
 	// RelationNumber is the number of the relation that holds what a window shows
 	// of a base relation.
 	RelationNumber(name string, w query.Window) int
+	// ValuedRelation is the number of the relation that holds the same facts with
+	// the value of each contribution in a further column: the id of its term, 0 if
+	// it has none.
+	ValuedRelation(name string, w query.Window) int
+	// Algebra is the one with a name as semiring.Parse reads it, the same each time.
+	Algebra(name string) (semiring.Algebra, error)
 	// TermID is the id of a constant, 0 if no fact can have it.
 	TermID(t term.Term) uint64
 }
@@ -99,14 +119,11 @@ func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, 
 		s.restore()
 		return nil, err
 	}
-	q.made = nil
+	q.made, q.slots = nil, nil
 	for _, rel := range q.bases {
 		s.trim(rel)
 	}
-	for _, d := range q.fed {
-		s.trim(&d.Relation)
-		d.primary = d.indexes[0]
-	}
+	s.trimDerived()
 	s.queries = append(s.queries, q)
 	return q, nil
 }
@@ -118,65 +135,81 @@ func (s *Store) unmake(q *Query) {
 		u.relation.indexes = slices.DeleteFunc(u.relation.indexes, func(x *Index) bool { return x == u.index })
 		s.free = append(s.free, u.index.slot)
 	}
-	for _, o := range q.own {
-		s.free = append(s.free, o.slot)
-	}
+	s.free = append(s.free, q.slots...)
 }
 
 // Drop ends the maintenance of q and gives its memory back. It belongs to the
 // version under construction.
 func (s *Store) Drop(q *Query) {
 	s.begin()
-	s.forget(q)
-	for _, o := range q.own {
-		s.dropSlot(o.slot, o.columns)
+	for _, v := range s.forget(q) {
+		if v.leaf == nil {
+			s.dropSlot(v.slot, v.columns)
+		}
 	}
 	for _, d := range q.fed {
-		if d.uses == 0 {
-			s.dropIndexes(&d.Relation)
+		if d.uses > 0 {
 			continue
 		}
-		s.trim(&d.Relation)
-		d.primary = d.indexes[0]
+		s.dropIndexes(&d.Relation)
+		for _, t := range d.tracks {
+			if t != nil {
+				s.dropSlot(t.slot, d.arity+stateColumns)
+			}
+		}
 	}
 	for _, rel := range q.bases {
 		s.trim(rel)
 	}
+	s.trimDerived()
 }
 
-// forget takes q out of all lists. It leaves the tries themselves alone.
-func (s *Store) forget(q *Query) {
-	for _, n := range q.nodes {
-		if n.leaf != nil && n.changed != nil {
-			n.leaf.unsubscribe(n.changed)
+// trimDerived drops the indexes of derived relations that nobody uses.
+func (s *Store) trimDerived() {
+	for _, d := range s.derived {
+		s.trim(&d.Relation)
+	}
+}
+
+// forget takes q out of all lists, and returns the views that nobody uses any
+// more. It leaves the tries themselves alone.
+func (s *Store) forget(q *Query) (unused []*view) {
+	for i := range q.nodes {
+		if v := q.nodes[i].view; v != nil && v.uses > 0 && s.release(v) {
+			unused = append(unused, v)
 		}
 	}
-	for _, u := range q.used {
-		u.index.refs--
-	}
+	s.views = slices.DeleteFunc(s.views, func(v *view) bool { return v.uses == 0 })
 	for _, d := range q.fed {
-		if d.uses--; d.uses == 0 {
-			d.base.derived = slices.DeleteFunc(d.base.derived, func(e *derived) bool { return e == d })
+		if d.uses--; d.uses > 0 {
+			continue
+		}
+		for _, u := range d.used {
+			u.index.refs--
 		}
 	}
+	s.derived = slices.DeleteFunc(s.derived, func(d *derived) bool { return d.uses == 0 })
 	s.queries = slices.DeleteFunc(s.queries, func(o *Query) bool { return o == q })
+	return unused
 }
 
-// affected reports whether a relation of q has changed.
-func (q *Query) affected() bool {
-	if len(q.nodes) == 1 {
+// release gives back what a node has of a view, and reports whether nobody uses it
+// any more.
+func (s *Store) release(v *view) bool {
+	if v.uses--; v.uses > 0 {
 		return false
 	}
-	for _, r := range q.bases {
-		if r.touched {
-			return true
-		}
+	if v.leaf != nil && v.changed != nil {
+		v.leaf.unsubscribe(v.changed)
 	}
-	return false
+	for _, u := range v.used {
+		u.index.refs--
+	}
+	return true
 }
 
-// trieOf is where the trie of node n stands in the version under construction.
-func (s *Store) trieOf(n *node) (trie.Space, uint64) {
+// trieOf is where the trie of a view stands in the version under construction.
+func (s *Store) trieOf(n *view) (trie.Space, uint64) {
 	if n.leaf != nil {
 		return s.at(n.leaf)
 	}

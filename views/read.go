@@ -15,6 +15,8 @@ import (
 type Bound struct {
 	q     *Query
 	nodes []boundNode
+	space trie.Space
+	roots []uint64
 }
 
 type boundNode struct {
@@ -24,7 +26,7 @@ type boundNode struct {
 
 // Bind ties q to the roots of a root vector.
 func (q *Query) Bind(space trie.Space, roots []uint64) *Bound {
-	b := &Bound{q: q, nodes: make([]boundNode, len(q.nodes))}
+	b := &Bound{q: q, nodes: make([]boundNode, len(q.nodes)), space: space, roots: roots}
 	for i := range q.nodes {
 		n := &q.nodes[i]
 		switch {
@@ -250,13 +252,7 @@ func (b *Bound) Lookup(value func(query.Var) uint64) (int64, error) {
 	var key []uint64
 	for i := range b.q.nodes {
 		n := &b.q.nodes[i]
-		key = append(key[:0], n.lead...)
-		for _, v := range n.key {
-			key = append(key, value(v))
-		}
-		for _, v := range n.rest {
-			key = append(key, value(v))
-		}
+		key = n.appendKey(key[:0], value)
 		w := b.nodes[i].space.Get(b.nodes[i].root, key)
 		if w == 0 {
 			return 0, nil

@@ -54,11 +54,42 @@ func (r *rows) row(i int) []uint64 { return r.words[i*(r.k+1) : (i+1)*(r.k+1)] }
 // whether all sums fit. Rows that ascend already cost one pass; see order for
 // others. Memory is one more copy of the rows, which the next rows use again.
 func (r *rows) sort() bool {
+	if r.Len() <= fewRows {
+		r.sortFew()
+		return r.combine()
+	}
 	from, diff := r.survey()
 	if from > 0 {
 		r.order(from, diff)
 	}
 	return r.combine()
+}
+
+// fewRows is how many rows are sorted by inserting one after the other.
+const fewRows = 12
+
+func (r *rows) sortFew() {
+	k := r.k
+	for i := 1; i < r.Len(); i++ {
+		for j := i; j > 0 && slices.Compare(r.row(j)[:k], r.row(j - 1)[:k]) < 0; j-- {
+			a, b := r.row(j), r.row(j-1)
+			for c := range a {
+				a[c], b[c] = b[c], a[c]
+			}
+		}
+	}
+}
+
+// there leaves the rows that do not weigh 0, as Build needs them.
+func (r *rows) there() []uint64 {
+	n, stride := 0, r.k+1
+	for i := 0; i < len(r.words); i += stride {
+		if r.words[i+r.k] != 0 {
+			n += copy(r.words[n:], r.words[i:i+stride])
+		}
+	}
+	r.words = r.words[:n]
+	return r.words
 }
 
 // combine adds up the weights of equal rows, which stand side by side.

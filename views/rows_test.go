@@ -269,8 +269,10 @@ func (l *lab) tries(q *Query) (all []*rows) {
 	for _, x := range l.s.Indexes(0) {
 		read(space, roots[x.Slot], len(x.Cols))
 	}
-	for _, o := range q.own {
-		read(space, roots[o.slot], o.columns)
+	for _, n := range q.nodes {
+		if n.leaf == nil {
+			read(space, roots[n.slot], n.columns)
+		}
 	}
 	return all
 }

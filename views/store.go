@@ -18,10 +18,13 @@ type Store struct {
 	before    []uint64    // roots at the start of the version, nil if nothing was written
 	saved     []uint64    // memory of before
 	relations []*Relation // by number, nil where none has the number now
+	derived   []*derived  // what others are computed from comes before them
 	holes     []int       // numbers to use again
+	views     []*view     // children before parents
 	queries   []*Query
 	kept      []use // indexes that Match has made in the version under construction
 	writes    uint64
+	serials   uint64
 	budget    int64
 
 	// check is asked now and then while a query is filled; after its first error
@@ -38,15 +41,17 @@ type Store struct {
 	Woken uint64
 
 	// Scratch space, so that an update allocates nothing.
-	key    []uint64 // a tuple in the order of a trie
-	keys   []uint64 // several of them, with weights
-	other  []uint64 // room to sort them
-	warm   uint64   // keeps the loads of Warm alive
-	tuple  []uint64 // a tuple in the order of a relation
-	prefix []uint64 // where a scan starts
-	probe  []uint64 // a key that is looked up
-	gone   []bool   // nodes of a query that have become empty
-	cursor trie.Cursor
+	key      []uint64 // a tuple in the order of a trie
+	keys     []uint64 // several of them, with weights
+	other    []uint64 // room to sort them
+	clearing bool     // a relation was cleared in the version under construction
+	warm     uint64   // keeps the loads of Warm alive
+	tuple    []uint64 // a tuple in the order of a relation
+	prefix   []uint64 // where a scan starts
+	probe    []uint64 // a key that is looked up
+	cursor   trie.Cursor
+	folding
+	terms Terms
 }
 
 // NewStore makes an empty store whose first version under construction is v.
@@ -63,15 +68,17 @@ func (s *Store) Budget(bytes int64) {
 	}
 }
 
-// Relation is a base relation, or one derived from a base relation by the
-// alias of some query, in as many orders as are asked for.
+// Relation is a base relation, or one that is computed from others, in as many
+// orders as are asked for.
 type Relation struct {
+	serial  uint64 // no two relations of a store have the same
 	arity   int
 	indexes []*Index
-	derived []*derived // relations that are fed by this one
+	tracks  []*track // by track of the payload; nil where nothing is lifted
 	// changes of the version under construction: rows of arity words, the
 	// weight before and the weight after.
 	changes []uint64
+	shifts  []uint64 // tuples whose weight is the same, and a track has changed
 	touched bool
 	cleared bool // all facts have gone, and changes does not list them
 }
@@ -89,6 +96,25 @@ type Index struct {
 	root   uint64
 }
 
+// track is the state of a track of the payload, nil if the relation has none.
+func (r *Relation) track(i int) *track {
+	if i < len(r.tracks) {
+		return r.tracks[i]
+	}
+	return nil
+}
+
+// atBefore is where the trie of x stood before the version under construction.
+func (s *Store) atBefore(x *Index) (trie.Space, uint64) {
+	if x.pinned {
+		return x.space, x.root
+	}
+	if x.slot < len(s.before) {
+		return s.arena.Space(), s.before[x.slot]
+	}
+	return s.arena.Space(), 0
+}
+
 // at is where the trie of x stands now.
 func (s *Store) at(x *Index) (trie.Space, uint64) {
 	if x.pinned {
@@ -100,7 +126,7 @@ func (s *Store) at(x *Index) (trie.Space, uint64) {
 // AddRelation adds a relation without facts and returns its number: the next
 // one, or one that was given back.
 func (s *Store) AddRelation(arity int) int {
-	r := &Relation{arity: arity}
+	r := &Relation{arity: arity, serial: s.serial()}
 	r.indexes = []*Index{{slot: s.takeSlot(), cols: ascending(arity)}}
 	if n := len(s.holes); n > 0 {
 		number := s.holes[n-1]
@@ -121,6 +147,12 @@ func (s *Store) RemoveRelation(number int) {
 	s.holes = append(s.holes, number)
 }
 
+// serial draws a number for a relation.
+func (s *Store) serial() uint64 {
+	s.serials++
+	return s.serials
+}
+
 func ascending(n int) []int {
 	cols := make([]int, n)
 	for i := range cols {
@@ -130,10 +162,13 @@ func ascending(n int) []int {
 }
 
 func (s *Store) takeSlot() int {
-	if n := len(s.free); n > 0 {
-		slot := s.free[n-1]
-		s.free = s.free[:n-1]
-		return slot
+	for n := len(s.free); n > 0; n-- {
+		// What stood in a slot before this version must not pass for what stood
+		// there of another relation.
+		if slot := s.free[n-1]; slot >= len(s.before) || s.before[slot] == 0 {
+			s.free = slices.Delete(s.free, n-1, n)
+			return slot
+		}
 	}
 	s.roots = append(s.roots, 0)
 	return len(s.roots) - 1
@@ -153,11 +188,10 @@ func (s *Store) dropIndexes(r *Relation) {
 }
 
 // index returns an index of r whose order starts with lead, making it if there
-// is none, and takes a reference on it.
+// is none.
 func (s *Store) index(r *Relation, lead []int) *Index {
 	for _, x := range r.indexes {
 		if slices.Equal(x.cols[:len(lead)], lead) {
-			x.refs++
 			return x
 		}
 	}
@@ -167,7 +201,7 @@ func (s *Store) index(r *Relation, lead []int) *Index {
 			cols = append(cols, c)
 		}
 	}
-	x := &Index{slot: s.takeSlot(), cols: cols, refs: 1}
+	x := &Index{slot: s.takeSlot(), cols: cols}
 	s.roots[x.slot] = s.reorder(r.indexes[0], cols)
 	r.indexes = append(r.indexes, x)
 	return x
@@ -222,6 +256,7 @@ func (s *Store) Clear(relation int) {
 	r := s.relations[relation]
 	if s.roots[r.indexes[0].slot] != 0 {
 		r.touched, r.cleared, r.changes = true, true, r.changes[:0]
+		s.clearing = true
 	}
 }
 
@@ -246,38 +281,26 @@ func (s *Store) Apply() error {
 		if r == nil || !r.touched {
 			continue
 		}
-		if err := s.applyRelation(r); err != nil {
+		s.applyRelation(r)
+	}
+	for _, d := range s.derived {
+		if err := s.refold(d); err != nil {
 			return err
 		}
 	}
-	for _, q := range s.queries {
-		if q.affected() {
-			s.propagate(q)
-		}
-	}
+	s.propagate()
 	s.settle()
 	return s.checkBudget()
 }
 
-// applyRelation brings the indexes of a relation up to date, and the relations
-// that are derived from it.
-func (s *Store) applyRelation(r *Relation) error {
+// applyRelation brings the indexes of a base relation up to date.
+func (s *Store) applyRelation(r *Relation) {
 	if r.cleared {
 		s.clearIndexes(r)
-		for _, d := range r.derived {
-			d.touched, d.cleared = true, true
-			s.clearIndexes(&d.Relation)
-		}
-		return nil
+		return
 	}
 	s.sortChanges(r)
 	s.applyIndexes(r)
-	for _, d := range r.derived {
-		if err := s.fold(d, r); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // checkBudget reports whether the version under construction, with everything
@@ -292,6 +315,7 @@ func (s *Store) checkBudget() error {
 
 // settle forgets the changes of the version.
 func (s *Store) settle() {
+	s.clearing = false
 	if s.other != nil { // what a bulk epoch has sorted
 		s.keys, s.other = nil, nil
 	}
@@ -300,17 +324,19 @@ func (s *Store) settle() {
 			s.settleRelation(r)
 		}
 	}
+	for _, d := range s.derived {
+		if d.touched {
+			s.settleRelation(&d.Relation)
+		}
+	}
 }
 
 func (s *Store) settleRelation(r *Relation) {
-	r.touched, r.cleared, r.changes = false, false, shrink(r.changes)
+	r.touched, r.cleared, r.changes, r.shifts = false, false, shrink(r.changes), shrink(r.shifts)
 	for _, x := range r.indexes {
 		for _, t := range x.subs {
 			t.reset()
 		}
-	}
-	for _, d := range r.derived {
-		s.settleRelation(&d.Relation)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/query/plan"
 	"github.com/triegs/triegs/query/text"
+	"github.com/triegs/triegs/semiring"
 	"github.com/triegs/triegs/trie"
 )
 
@@ -42,6 +43,12 @@ func (l *lab) TermID(t term.Term) uint64 {
 }
 
 func (l *lab) RelationNumber(name string, _ query.Window) int { return l.rels[name] }
+
+func (l *lab) ValuedRelation(name string, _ query.Window) int { return l.rels[name+"@"] }
+
+func (l *lab) Algebra(name string) (semiring.Algebra, error) {
+	return nil, fmt.Errorf("no algebra %s", name)
+}
 
 func (l *lab) relation(name string, arity int) int {
 	n, ok := l.rels[name]
@@ -338,7 +345,7 @@ func TestRegisterRefused(t *testing.T) {
 	l.expect("answers", l.answers(q), "a,b,d:1")
 	l.s.Drop(q)
 	l.seal()
-	if b := l.s.Bytes().Live; len(l.s.queries) != 0 || len(l.s.relations[0].derived) != 0 || b > live+64 {
+	if b := l.s.Bytes().Live; len(l.s.queries) != 0 || len(l.s.derived) != 0 || b > live+64 {
 		t.Fatalf("%d bytes live after the drop, %d before: %v", b, live, slices.Collect(maps.Keys(l.rels)))
 	}
 }
