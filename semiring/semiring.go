@@ -1,8 +1,3 @@
-// Package semiring holds the algebras that annotate answers. At present these
-// are the natural numbers in int64, checked, and the Booleans as their image.
-//
-// The algebra never saturates and never wraps: an operation that leaves int64
-// says so, and the caller refuses the epoch or the row.
 package semiring
 
 import "math/bits"
