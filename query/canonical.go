@@ -9,14 +9,15 @@ import (
 )
 
 // Canonical writes the query in a normal form: variables are called v0, v1, ...
-// by first occurrence (head, atoms, conditions, tables), column names are not
-// kept, positions and layout neither. Two queries have the same form iff they
-// are the same up to the names of variables. It is a text that the parsers read
-// back to a query of the same form: rule text, or SPARQL text where the query
-// holds conditions or tables that the rule form cannot say. Rule text needs a
+// by first occurrence (head, aggregates, atoms, conditions, tables), column names
+// are not kept, positions and layout neither. Aggregates stand behind the output
+// variables. Two queries have the same form iff they are the same up to the names
+// of variables. It is a text that the parsers read back to a query of the same
+// form: rule text, or SPARQL text where the query holds what the rule form cannot
+// say: some conditions, tables, one aggregate in two columns. Rule text needs a
 // name in its head; a query without one is called q (q_ and so on when q is a
-// relation of its body). SPARQL has no word for set mode nor for the window of
-// one pattern, which stand there in comments.
+// relation of its body). SPARQL has no word for set mode, a semiring, the window
+// of one pattern nor its annotation, which stand there in comments.
 func (q *Query) Canonical() string {
 	w := &canonicalWriter{q: q, numbers: make([]int, len(q.Vars))}
 	if q.ruleCanSay() {
@@ -34,7 +35,7 @@ func (q *Query) ruleCanSay() bool {
 			return false
 		}
 	}
-	return len(q.Values) == 0
+	return len(q.Values) == 0 && !q.repeatsAggregate()
 }
 
 type canonicalWriter struct {
@@ -55,16 +56,21 @@ func (w *canonicalWriter) list(n int, sep string, item func(i int)) {
 	}
 }
 
-func (w *canonicalWriter) variable(v Var) {
+func (w *canonicalWriter) variable(v Var) { w.sb.WriteString(w.named(v)) }
+
+// named is the normal name of a variable, empty for NoVar.
+func (w *canonicalWriter) named(v Var) string {
+	if v == NoVar {
+		return ""
+	}
 	if w.q.Vars[v] == "" {
-		w.sb.WriteString(w.anon)
-		return
+		return w.anon
 	}
 	if w.numbers[v] == 0 {
 		w.count++
 		w.numbers[v] = w.count
 	}
-	fmt.Fprintf(&w.sb, "%sv%d", w.mark, w.numbers[v]-1)
+	return fmt.Sprintf("%sv%d", w.mark, w.numbers[v]-1)
 }
 
 func (w *canonicalWriter) arg(a Arg) {
@@ -83,13 +89,24 @@ func (w *canonicalWriter) arg(a Arg) {
 func (w *canonicalWriter) rule() {
 	w.anon = "_"
 	w.sb.WriteString(w.headName() + "(")
-	w.list(len(w.q.Head), ", ", func(i int) { w.variable(w.q.Head[i]) })
+	head := len(w.q.Head)
+	w.list(head+len(w.q.Aggregates), ", ", func(i int) {
+		if i < head {
+			w.variable(w.q.Head[i])
+			return
+		}
+		a := &w.q.Aggregates[i-head]
+		w.sb.WriteString(a.Rule(w.named(a.Var)))
+	})
 	w.sb.WriteString(") :- ")
 	w.list(len(w.q.Atoms), ", ", func(i int) {
 		a := w.q.Atoms[i]
 		w.sb.WriteString(term.IRI(a.Relation).String() + "(")
 		w.list(len(a.Args), ", ", func(i int) { w.arg(a.Args[i]) })
 		w.sb.WriteString(")")
+		if a.Annotated {
+			w.sb.WriteString("@")
+		}
 		if w.q.ownWindow(&a) {
 			w.sb.WriteString("[" + a.Window.Spec() + "]")
 		}
@@ -100,6 +117,9 @@ func (w *canonicalWriter) rule() {
 	}
 	if w.q.Distinct {
 		w.sb.WriteString(" distinct")
+	}
+	if w.q.Semiring != "" {
+		w.sb.WriteString(" semiring " + w.q.Semiring)
 	}
 	if w.q.Set {
 		w.sb.WriteString(" set")
@@ -129,6 +149,12 @@ func (w *canonicalWriter) sparql() {
 		w.sb.WriteString("DISTINCT ")
 	}
 	w.list(len(w.q.Head), " ", func(i int) { w.variable(w.q.Head[i]) })
+	for i := range w.q.Aggregates {
+		if i > 0 || len(w.q.Head) > 0 {
+			w.sb.WriteString(" ")
+		}
+		w.aggregate(i)
+	}
 	w.sb.WriteString(" WHERE {")
 	for _, a := range w.q.Atoms {
 		w.sb.WriteString(" ")
@@ -154,10 +180,40 @@ func (w *canonicalWriter) sparql() {
 		w.sb.WriteString(" }")
 	}
 	w.sb.WriteString(" }" + w.q.Window.sparql())
+	if len(w.q.Aggregates) > 0 && len(w.q.Head) > 0 {
+		w.sb.WriteString(" GROUP BY ")
+		w.list(len(w.q.Head), " ", func(i int) { w.variable(w.q.Head[i]) })
+	}
+	w.comments()
+}
+
+// aggregate writes an aggregate column of SPARQL text.
+func (w *canonicalWriter) aggregate(i int) {
+	a := &w.q.Aggregates[i]
+	arg := w.named(a.Var)
+	switch a.Func {
+	case Count:
+		arg = "*"
+	case CountDistinct:
+		arg = "DISTINCT " + arg
+	case TopK:
+		arg += fmt.Sprintf(", %d", a.K)
+	}
+	fmt.Fprintf(&w.sb, "(%s(%s) AS ?a%d)", strings.ToUpper(a.Func.String()), arg, i)
+}
+
+// comments says what SPARQL text has no word for.
+func (w *canonicalWriter) comments() {
+	if w.q.Semiring != "" {
+		w.sb.WriteString(" # semiring " + w.q.Semiring)
+	}
 	if w.q.Set {
 		w.sb.WriteString(" # set")
 	}
 	for i, a := range w.q.Atoms {
+		if a.Annotated {
+			fmt.Fprintf(&w.sb, " # %d@", i)
+		}
 		if w.q.ownWindow(&a) {
 			fmt.Fprintf(&w.sb, " # %d[%s]", i, a.Window.Spec())
 		}

@@ -1,13 +1,18 @@
 // Package rule reads the rule form of a query:
 //
 //	rule     = head ":-" item { "," item } { option } [ "." ]
-//	head     = name "(" [ variable { "," variable } ] ")"
-//	item     = relation "(" argument { "," argument } ")" [ "[" window "]" ]
+//	head     = name "(" [ column { "," column } ] ")"
+//	column   = variable | aggregate
+//	item     = relation "(" argument { "," argument } ")" [ "@" ] [ "[" window "]" ]
 //	         | argument ( "=" | "!=" | "<" | "<=" | ">" | ">=" ) argument
 //	relation = name | "<" iri ">"
 //	argument = variable | "_" | constant
-//	option   = "distinct" | "set" | "semiring" name
+//	aggregate = "count" "(" ")" | "count" "(" "distinct" variable ")"
+//	         | ( "sum" | "avg" | "min" | "max" ) "(" variable ")"
+//	         | "topk" "(" variable "," number ")"
+//	option   = "distinct" | "set" | "semiring" semiring
 //	         | "window" span [ "slide" span ] | "last" number
+//	semiring = name [ "(" parameters ")" ] { "*" name [ "(" parameters ")" ] }
 //	window   = span [ "slide" span ] | "last" number | "all"
 //
 // Names are letters, digits and underscores and do not begin with a digit; in
@@ -18,6 +23,16 @@
 // own. A span of time is written as 10m, 1h30m, 1.5s or PT10M (query.ParseSpan).
 // The option is the window of all atoms but those that have one in brackets of
 // their own, where all means none. Comments begin with % or # and end with their line.
+//
+// Aggregates are over the valuations with the same head variables, which are the
+// group; they may stand anywhere in the head, and their columns come behind those
+// of the variables. A group is there while it has a valuation, also the one of a
+// head without variables. Semirings are those of semiring.Parse, by their names
+// and parameters: minplus, cap(10), access(public < internal < secret); another
+// name is one that the store has to know. The semiring count is the default, bool
+// is distinct. An atom with @ takes the values of its contributions as annotations
+// in the semiring, others take one; so it needs a semiring that has values. A query
+// has aggregates, a semiring or distinct, and not two of them.
 //
 // The parser is written by hand, as recursive descent without any recursion:
 // what is refused is named with its place, which a grammar library cannot do
@@ -50,7 +65,7 @@ func Parse(text string) (*query.Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{Cursor: cur, q: &query.Query{Text: text}, vars: map[string]query.Var{}}
+	p := &parser{Cursor: cur, q: &query.Query{Text: text}, vars: map[string]query.Var{}, columns: map[string]bool{}}
 	if err := p.rule(); err != nil {
 		return nil, err
 	}
@@ -66,6 +81,8 @@ type parser struct {
 	q       *query.Query
 	vars    map[string]query.Var
 	headPos []query.Pos
+	columns map[string]bool // of the head, aggregates included
+	valued  query.Pos // of the first @, zero without one
 }
 
 func (p *parser) rule() error {
@@ -113,6 +130,12 @@ func (p *parser) check() error {
 			return p.headPos[i].Syntax("head variable %s is in no atom of the body", query.Quote(p.q.Vars[v]))
 		}
 	}
+	if err := p.checkAggregates(bound); err != nil {
+		return err
+	}
+	if p.valued != (query.Pos{}) && p.q.Semiring == "" {
+		return p.noValues()
+	}
 	for i := range p.q.Filters {
 		f := &p.q.Filters[i]
 		for _, v := range f.Vars() {
@@ -136,7 +159,7 @@ func (p *parser) head() error {
 		return nil
 	}
 	for {
-		if err := p.headVariable(); err != nil {
+		if err := p.column(); err != nil {
 			return err
 		}
 		if p.accept(")") {
@@ -148,8 +171,9 @@ func (p *parser) head() error {
 	}
 }
 
-func (p *parser) headVariable() error {
-	pos, start := p.Pos(), p.Cursor
+// column reads a variable or an aggregate of the head.
+func (p *parser) column() error {
+	pos := p.Pos()
 	name := p.name()
 	switch {
 	case name == "" && p.constantAhead(), name == "_" && p.at(":"), name == "true", name == "false":
@@ -159,11 +183,12 @@ func (p *parser) headVariable() error {
 	case name == "_":
 		return pos.Syntax("an anonymous variable cannot stand in the head")
 	case p.at("("):
-		return pos.Unsupported("aggregate %s in the head", query.Quote(name))
+		return p.aggregate(name, pos)
 	}
-	if _, ok := p.vars[name]; ok {
-		return start.Pos().Syntax("variable %s stands twice in the head", query.Quote(name))
+	if p.columns[name] {
+		return pos.Syntax("variable %s stands twice in the head", query.Quote(name))
 	}
+	p.columns[name] = true
 	p.q.Head = append(p.q.Head, p.variable(name))
 	p.q.Columns = append(p.q.Columns, name)
 	p.headPos = append(p.headPos, pos)
@@ -221,25 +246,21 @@ func (p *parser) atom(relation string, pos query.Pos) error {
 			return p.unexpected(`"," or ")"`)
 		}
 	}
-	if err := p.annotation(); err != nil {
-		return err
+	if at := p.Pos(); p.accept("@") {
+		a.Annotated = true
+		if p.valued == (query.Pos{}) {
+			p.valued = at
+		}
 	}
 	if p.accept("[") {
 		if err := p.ownWindow(&a); err != nil {
 			return err
 		}
-		if err := p.annotation(); err != nil {
-			return err
+		if p.at("@") {
+			return p.Pos().Syntax("the @ of an atom stands before its window")
 		}
 	}
 	p.q.Atoms = append(p.q.Atoms, a)
-	return nil
-}
-
-func (p *parser) annotation() error {
-	if p.at("@") {
-		return p.Pos().Unsupported("annotated atom (@)")
-	}
 	return nil
 }
 
@@ -418,12 +439,10 @@ func (p *parser) options() error {
 		case "set":
 			p.q.Set = true
 		case "semiring":
-			boolean, err := p.semiring()
-			if err != nil {
+			var err error
+			if counting, err = p.semiring(); err != nil {
 				return err
 			}
-			counting = !boolean
-			p.q.Distinct = p.q.Distinct || boolean
 		case "window", "last":
 			if !p.q.Window.IsZero() {
 				return pos.Syntax("a query has a window of time or of a number of contributions, not both")
@@ -437,10 +456,27 @@ func (p *parser) options() error {
 			p.Cursor = start
 			return nil
 		}
-		if counting && given["distinct"] {
-			return pos.Syntax("semiring count contradicts distinct")
+		if err := p.contradiction(pos, counting); err != nil {
+			return err
 		}
 	}
+}
+
+// contradiction refuses an option, the one at pos, by which the annotation of an
+// answer would be two things at once.
+func (p *parser) contradiction(pos query.Pos, counting bool) error {
+	aggregates := len(p.q.Aggregates) > 0
+	switch {
+	case p.q.Distinct && counting:
+		return pos.Syntax("semiring count contradicts distinct")
+	case p.q.Distinct && p.q.Semiring != "":
+		return pos.Syntax("semiring %s contradicts distinct", p.q.Semiring)
+	case p.q.Distinct && aggregates:
+		return pos.Unsupported("aggregates together with distinct, which leaves no multiplicities to them")
+	case p.q.Semiring != "" && aggregates:
+		return pos.Unsupported("aggregates together with semiring %s", p.q.Semiring)
+	}
+	return nil
 }
 
 // ownWindow reads the window of one atom, behind its opening bracket.
@@ -468,7 +504,7 @@ func (p *parser) ownWindow(a *query.Atom) error {
 // window reads a number of contributions, or a span of time and a slide.
 func (p *parser) window(w *query.Window, last bool) (err error) {
 	if last {
-		w.Last, err = p.positive()
+		w.Last, err = p.positive("last", "a number of contributions", 63)
 		return err
 	}
 	if w.Range, err = p.span("window"); err != nil {
@@ -483,15 +519,16 @@ func (p *parser) window(w *query.Window, last bool) (err error) {
 	return err
 }
 
-func (p *parser) positive() (int64, error) {
+// positive reads a positive number of so many bits, for the construct of.
+func (p *parser) positive(of, what string, bits int) (int64, error) {
 	pos := p.Pos()
 	text := p.token()
 	if text == "" {
-		return 0, p.unexpected("a number of contributions")
+		return 0, p.unexpected(what)
 	}
-	n, err := strconv.ParseUint(text, 10, 63)
+	n, err := strconv.ParseUint(text, 10, bits)
 	if err != nil || n == 0 {
-		return 0, pos.Syntax("last wants a positive number, not %s", query.Quote(text))
+		return 0, pos.Syntax("%s wants a positive number, not %s", of, query.Quote(text))
 	}
 	return int64(n), nil
 }
@@ -520,21 +557,6 @@ func (p *parser) token() string {
 		p.move(len(s))
 	}
 	return s
-}
-
-// semiring reads the name of a semiring and tells the Boolean one from counting.
-func (p *parser) semiring() (boolean bool, err error) {
-	pos := p.Pos()
-	switch name := p.name(); name {
-	case "":
-		return false, p.unexpected("the name of a semiring")
-	case "count":
-		return false, nil
-	case "bool":
-		return true, nil
-	default:
-		return false, pos.Unsupported("semiring %s", query.Quote(name))
-	}
 }
 
 func (p *parser) variable(name string) query.Var {
