@@ -145,8 +145,8 @@ type Options struct {
 }
 
 // Compile reads a query text and plans it. The options are added to what the
-// text says. Errors match ErrSyntax, ErrArity, ErrUnsupported or ErrValue (two
-// windows that contradict each other); those of the text carry line:column.
+// text says. Errors match ErrSyntax, ErrArity, ErrUnsupported or ErrValue (an option
+// that contradicts the text); those of the text carry line:column.
 func Compile(source string, o Options) (*plan.Plan, error) {
 	q, err := Parse(source, o)
 	if err != nil {
@@ -158,16 +158,38 @@ func Compile(source string, o Options) (*plan.Plan, error) {
 // Parse reads a query text without planning it.
 func Parse(source string, o Options) (*query.Query, error) {
 	q, err := text.Parse(source)
-	if err != nil || o == (Options{}) {
-		return q, err
+	if err != nil {
+		return nil, err
+	}
+	if err := annotated(q); err != nil {
+		return nil, err
+	}
+	if o == (Options{}) {
+		return q, nil
 	}
 	with := *q
 	with.Set = q.Set || o.Set
-	with.Distinct = q.Distinct || o.Distinct
+	if o.Distinct {
+		if err := with.SetDistinct(); err != nil {
+			return nil, err
+		}
+	}
 	if err := with.SetWindow(o.Window); err != nil {
 		return nil, err
 	}
 	return &with, nil
+}
+
+// annotated refuses the annotations that no view can hold yet: all but
+// multiplicities and the Booleans.
+func annotated(q *query.Query) error {
+	switch {
+	case len(q.Aggregates) > 0:
+		return q.Aggregates[0].Pos.Unsupported("aggregate %s", q.Aggregates[0].Func)
+	case q.Semiring != "":
+		return q.HeadPos.Unsupported("semiring %s", q.Semiring)
+	}
+	return nil
 }
 
 // CheckArities compares the relations that a plan names with those of the

@@ -82,7 +82,7 @@ type parser struct {
 	vars    map[string]query.Var
 	headPos []query.Pos
 	columns map[string]bool // of the head, aggregates included
-	valued  query.Pos // of the first @, zero without one
+	valued  query.Pos       // of the first @, zero without one
 }
 
 func (p *parser) rule() error {

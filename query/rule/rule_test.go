@@ -260,7 +260,7 @@ func FuzzRule(f *testing.F) {
 		"q(x) :- r(x) semiring bool", "q(x) :- r(x)@ window 10m slide 1m", `q(x) :- r(x, "é\u00e9\"`,
 		"busy(x, count(), sum( a), topk(a,3), count(distinct a), avg(a), min(a), max(a)) :- pay(x, y, a), x != y window 10m.",
 		"n(count()) :- r(_)[last 3]", "reach(x, z) :- road(x, y)@[10m], road(y, z) @ set semiring minplus % c\n.",
-		`q() :- r(x)@ semiring access ( public<"a b" % c`+"\n<c)", "q(x) :- r(x)@ semiring cap(010)", "q(x) :- r(x)@ semiring mine last 2",
+		`q() :- r(x)@ semiring access ( public<"a b" % c` + "\n<c)", "q(x) :- r(x)@ semiring cap(010)", "q(x) :- r(x)@ semiring mine last 2",
 		"q(x) :- r(x)@ semiring why * topk(3)", "q(sum(x), x) :- r(x) semiring count",
 		"q(x) :- q(x), not r(x); s(x + 1)", "q(x, count()) :- r(x, 99999999999999999999). q",
 	} {

@@ -1,8 +1,12 @@
 // Package sparql reads the SPARQL form of a query: PREFIX and BASE, SELECT
-// [DISTINCT] of variables or *, one basic graph pattern, FILTER with
-// comparisons, && || ! and IN, and VALUES, within the group or after it. Beyond
-// the standard a window of all triple patterns may stand behind the group:
+// [DISTINCT] of variables, aggregates or *, one basic graph pattern, FILTER with
+// comparisons, && || ! and IN, GROUP BY, and VALUES, within the group or after it.
+// Beyond the standard a window of all triple patterns may stand behind the group:
 // WINDOW [RANGE 10m STEP 1m], where STEP may be left out, or WINDOW [LAST 100].
+//
+// Aggregates are COUNT(*), COUNT(?v), COUNT(DISTINCT ?v), SUM(?v), AVG(?v), MIN(?v)
+// and MAX(?v), each in brackets with its name: (SUM(?a) AS ?s). The variables
+// selected beside them are those of GROUP BY, no more and no fewer.
 //
 // What a text means here:
 //   - A predicate is the relation that its IRI names. The empty prefix, unless
@@ -13,6 +17,10 @@
 //   - Numerals are integers, decimals and doubles as SPARQL has them, so that in
 //     a pattern 1.5 finds the xsd:decimal only; in a FILTER it compares by value.
 //   - SELECT * lists the variables by first occurrence in the text.
+//   - The columns of aggregates come behind those of the variables. COUNT(?v) is
+//     COUNT(*), because every variable has a value in every solution. A group is
+//     there while it has a solution, also the one without GROUP BY. DISTINCT
+//     before aggregates tells nothing: a group is one row as it is.
 //   - Spans of time are those of query.ParseSpan: 10m, 1h30m, 1.5s, PT10M.
 //
 // Everything else of SPARQL is refused with ErrUnsupported, its name and its
@@ -49,6 +57,7 @@ func Parse(text string) (*query.Query, error) {
 		prefixes: map[string]string{},
 		vars:     map[string]query.Var{},
 		blanks:   map[query.Var]*blank{},
+		columns:  map[string]bool{},
 	}
 	p.cur.SkipSpace("#")
 	if err := p.query(); err != nil {
@@ -75,6 +84,9 @@ type parser struct {
 
 	all     bool // SELECT *
 	headPos []query.Pos
+	columns map[string]bool // selected, with those of aggregates
+	named   []query.Pos     // of the column of each aggregate
+	grouped grouping
 }
 
 // blank is a variable that a blank node stands for.
@@ -177,7 +189,12 @@ func (p *parser) behindGroup() error {
 			return err
 		}
 	}
-	if err := p.refused("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET"); err != nil {
+	if p.tok.word("GROUP") {
+		if err := p.groupBy(); err != nil {
+			return err
+		}
+	}
+	if err := p.refused("HAVING", "ORDER", "LIMIT", "OFFSET"); err != nil {
 		return err
 	}
 	if p.tok.word("VALUES") {
@@ -248,24 +265,33 @@ func (p *parser) selectClause() error {
 		p.all = true
 		return p.next()
 	}
-	for p.tok.kind == tokVar {
-		if _, ok := p.vars[p.tok.text]; ok {
-			return p.tok.pos.Syntax("variable %s is selected twice", p.tok.shown())
+	for {
+		switch {
+		case p.tok.kind == tokVar:
+			if err := p.selected(); err != nil {
+				return err
+			}
+		case p.tok.is("("):
+			if err := p.aggregate(); err != nil {
+				return err
+			}
+		case len(p.columns) == 0:
+			return p.unexpected("* or a variable")
+		default:
+			return nil
 		}
-		p.q.Head = append(p.q.Head, p.variable(p.tok.text))
-		p.q.Columns = append(p.q.Columns, p.tok.text)
-		p.headPos = append(p.headPos, p.tok.pos)
-		if err := p.next(); err != nil {
-			return err
-		}
 	}
-	if p.tok.is("(") {
-		return p.tok.pos.Unsupported("an expression or aggregate in SELECT")
+}
+
+// selected reads a variable of the SELECT clause.
+func (p *parser) selected() error {
+	if err := p.column(p.tok.text); err != nil {
+		return err
 	}
-	if len(p.q.Head) == 0 {
-		return p.unexpected("* or a variable")
-	}
-	return nil
+	p.q.Head = append(p.q.Head, p.variable(p.tok.text))
+	p.q.Columns = append(p.q.Columns, p.tok.text)
+	p.headPos = append(p.headPos, p.tok.pos)
+	return p.next()
 }
 
 // check refuses what is wrong with the query as a whole, and fills in SELECT *.
@@ -274,10 +300,9 @@ func (p *parser) check() error {
 		return p.q.HeadPos.Unsupported("a query without a triple pattern")
 	}
 	bound := p.q.Bound()
-	shown := func(v query.Var) string { return query.Quote("?" + p.q.Vars[v]) }
 	for i, v := range p.q.Head {
 		if !bound[v] {
-			return p.headPos[i].Syntax("selected variable %s is in no triple pattern", shown(v))
+			return p.headPos[i].Syntax("selected variable %s is in no triple pattern", p.shown(v))
 		}
 	}
 	for i := range p.q.Filters {
@@ -288,16 +313,19 @@ func (p *parser) check() error {
 		}
 		for _, v := range vars {
 			if !bound[v] {
-				return f.Pos.Unsupported("FILTER over variable %s, which is in no triple pattern", shown(v))
+				return f.Pos.Unsupported("FILTER over variable %s, which is in no triple pattern", p.shown(v))
 			}
 		}
 	}
 	for _, t := range p.q.Values {
 		for _, v := range t.Vars {
 			if !bound[v] {
-				return t.Pos.Unsupported("VALUES for variable %s, which is in no triple pattern", shown(v))
+				return t.Pos.Unsupported("VALUES for variable %s, which is in no triple pattern", p.shown(v))
 			}
 		}
+	}
+	if err := p.checkAggregates(bound); err != nil {
+		return err
 	}
 	if !p.all {
 		return nil
