@@ -19,12 +19,14 @@ func (s *Store) Advance(t int64) (expired, columns uint64) {
 		f.at = max(f.at, t)
 		if f.quiet() && !s.reorder.used {
 			f.follow(r.seq)
+			r.followValued()
 			continue
 		}
 		f.advanced = true
 		keeps := f.horizon(s.reach(rel, f.at))
 		s.slide(r, rel, keeps)
 		n := s.expire(r, rel, keeps)
+		s.slideValued(r, rel)
 		expired += n
 		columns += n * uint64(r.arity)
 	}

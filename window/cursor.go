@@ -101,9 +101,11 @@ type Crossings struct {
 
 // Crossings returns a cursor before the first change. Changes of one window come
 // in the order in which the epoch first touched the facts.
-func (s *Store) Crossings(rel uint32) Crossings {
+func (s *Store) Crossings(rel uint32) Crossings { return s.crossings(s.rels[rel]) }
+
+func (s *Store) crossings(r *relation) Crossings {
 	c := Crossings{copies: &s.copies, fact: -1}
-	if r := s.rels[rel]; r.frames != nil && len(r.frames.list) > 0 {
+	if r != nil && r.frames != nil && len(r.frames.list) > 0 {
 		c.r, c.w = r, len(r.frames.list)
 	}
 	return c

@@ -87,26 +87,40 @@ func spanAt(w query.Window, at int64, next uint64) span {
 func (s *Store) SetWindows(rel uint32, at int64, windows []query.Window, keep int64) {
 	invariant.Check(keep >= 0, "a retention of %d", keep)
 	r := s.rels[rel]
-	old := r.frames
-	if old != nil {
-		at = max(at, old.at)
+	if r.frames != nil {
+		at = max(at, r.frames.at)
 	}
+	s.reframe(r, rel, at, windows, keep)
+	if v := r.valued; v != nil {
+		v.seq = r.seq
+		s.reframe(v, rel, at, windows, Forever)
+	}
+}
+
+// reframe is SetWindows for a relation or for its shadow.
+func (s *Store) reframe(r *relation, rel uint32, at int64, windows []query.Window, keep int64) {
+	old := r.frames
 	var next *frames
 	if len(windows) > 0 || keep != Forever {
 		next = newFrames(at, r.seq, windows, keep)
 		if old != nil && s.running {
 			next.inherit(old)
 		}
-		next.order(s, rel, old)
+		next.order(s, rel, r, old)
 	}
 	if !s.running {
-		s.frame(rel, next).release(&s.copies, next)
+		s.frame(r, rel, next).release(&s.copies, next)
 		return
 	}
 	if next != nil {
 		next.recount(&s.copies, r, old)
 	}
-	s.undo.framed(rel, s.frame(rel, next))
+	if r.shadow {
+		s.undo.shadowed(rel, r)
+		r.frames = next
+	} else {
+		s.undo.framed(rel, s.frame(r, rel, next))
+	}
 	if next != nil && old != nil {
 		s.slide(r, rel, next.horizon(s.reach(rel, next.at)))
 	}
@@ -120,11 +134,13 @@ func (s *Store) Windows(rel uint32) []query.Window {
 	return nil
 }
 
-// frame puts frames in the place of those that a relation has, and returns
-// these.
-func (s *Store) frame(rel uint32, next *frames) (old *frames) {
-	r := s.rels[rel]
+// frame puts frames in the place of those that a relation or its shadow has, and
+// returns these.
+func (s *Store) frame(r *relation, rel uint32, next *frames) (old *frames) {
 	old, r.frames = r.frames, next
+	if r.shadow {
+		return old
+	}
 	i, listed := slices.BinarySearch(s.framed, rel)
 	switch {
 	case next == nil && listed:
@@ -162,7 +178,7 @@ func newFrames(at int64, next uint64, windows []query.Window, keep int64) *frame
 }
 
 // order makes the indexes of f, or takes over those of the frames before it.
-func (f *frames) order(s *Store, rel uint32, old *frames) {
+func (f *frames) order(s *Store, rel uint32, r *relation, old *frames) {
 	if old == nil {
 		old = new(frames)
 	}
@@ -174,7 +190,7 @@ func (f *frames) order(s *Store, rel uint32, old *frames) {
 		if (*to.old).serves(least) {
 			*to.x = *to.old
 		} else {
-			(*to.x).fill(&s.copies, s.rels[rel], least)
+			(*to.x).fill(&s.copies, r, least)
 		}
 	}
 }

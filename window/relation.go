@@ -27,6 +27,9 @@ type relation struct {
 	live    int     // facts with a contribution; facts.live counts the touched ones too
 	touched []touch // facts touched in this epoch, in order of first touch
 
+	valued *relation // the shadow by value, nil if nobody reads that
+	shadow bool      // it is one
+
 	// Records that have changed since the last capture, if they are tracked, and
 	// records that the running capture still has to read.
 	changed, pending bitmap
@@ -179,7 +182,11 @@ func (r *relation) trim() {
 const touchBytes = 16
 
 func (r *relation) bytes() int64 {
-	return r.facts.bytes() + int64(cap(r.slots)+cap(r.changed)+cap(r.pending))*8 +
+	n := int64(0)
+	if r.valued != nil {
+		n = r.valued.bytes()
+	}
+	return n + r.facts.bytes() + int64(cap(r.slots)+cap(r.changed)+cap(r.pending))*8 +
 		int64(cap(r.touched))*touchBytes + r.frames.bytes() + relationBytes
 }
 

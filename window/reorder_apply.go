@@ -218,7 +218,7 @@ func (s *Store) bringBack(was event) {
 	hash := s.hash.sum(tuple)
 	rec, ok := r.find(tuple, hash)
 	if !ok {
-		if r.facts.live >= factsMax {
+		if r.facts.live >= factsMax || !r.roomByValue() {
 			return
 		}
 		rec = r.add(tuple, hash)
@@ -236,6 +236,9 @@ func (s *Store) bringBack(was event) {
 	if f := r.frames; f != nil {
 		f.add(&s.copies, rec, e.time, e.seq)
 		f.passed(e.time, e.seq)
+	}
+	if r.valued != nil {
+		s.putValued(r, rel, rec, e)
 	}
 	s.live++
 	s.undo.put(rel, rec, e)

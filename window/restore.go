@@ -341,10 +341,10 @@ func (r *Restorer) Finish(sequences []uint64) error {
 		}
 	}
 	for _, rel := range slices.Clone(s.framed) {
-		f := s.frame(rel, nil)
+		f := s.frame(s.rels[rel], rel, nil)
 		s.SetWindows(rel, f.at, f.windows, f.keep)
 	}
-	return nil
+	return s.reshadow(s.rels)
 }
 
 // index makes the table of a relation from its records, and reports whether all

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
-	"slices"
 
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/invariant"
@@ -36,8 +35,11 @@ type Store struct {
 	framed  []uint32 // relations with frames, ascending
 	ranges  []span   // what Advance visits
 	some    batch    // what it takes out of an index
+	key     []uint64 // a tuple with its value
 	warmed  uint64   // nothing but a reason to load
 	reorder reorder  // events that wait for logical time
+
+	replaced uint64 // values that were given up without their contributions, see Replaced
 
 	// IDs of live contributions; both maps are nil until the first ID.
 	ids     map[string]name
@@ -91,7 +93,7 @@ func (s *Store) Relations() int { return len(s.rels) }
 // Begin starts an epoch. The one before has ended with Commit or Rollback.
 func (s *Store) Begin() {
 	invariant.Check(!s.running, "an epoch begins before the last one ended")
-	s.running = true
+	s.running, s.replaced = true, 0
 }
 
 // Insert adds a contribution to a fact: its event time in nanoseconds, its
@@ -113,6 +115,9 @@ func (s *Store) Insert(rel uint32, tuple []uint64, time int64, value uint64, id 
 		if known, ok := s.ids[id]; ok {
 			return s.refresh(known, rel, tuple, time, value)
 		}
+	}
+	if !r.roomByValue() {
+		return errFacts
 	}
 	hash := s.hash.sum(tuple)
 	rec, ok := r.find(tuple, hash)
@@ -141,6 +146,9 @@ func (s *Store) Insert(rel uint32, tuple []uint64, time int64, value uint64, id 
 	if r.frames != nil {
 		r.frames.add(&s.copies, rec, time, seq)
 	}
+	if r.valued != nil {
+		s.putValued(r, rel, rec, entry{time, seq, value})
+	}
 	s.live++
 	s.undo.inserted(rel, rec, time)
 	return nil
@@ -153,9 +161,15 @@ func (s *Store) refresh(known name, rel uint32, tuple []uint64, time int64, valu
 		return errTakenID
 	}
 	r := s.rels[rel]
+	if !r.roomByValue() {
+		return errFacts
+	}
 	tail := r.facts.at(at.rec)[r.arity:]
 	s.touch(r, rel, at.rec, s.hash.sum(tuple), tail, s.copies.count(tail[2]))
 	old := s.move(rel, at.rec, entry{at.time, known.seq, 0}, entry{time, known.seq, value})
+	if old.value != 0 && old.value != value {
+		s.replaced++
+	}
 	if r.frames != nil {
 		r.frames.refreshed(at.rec, time, known.seq)
 	}
@@ -173,6 +187,10 @@ func (s *Store) move(rel, rec uint32, from, to entry) (old entry) {
 	if r.frames != nil {
 		r.frames.remove(&s.copies, rec, old.time, old.seq)
 		r.frames.add(&s.copies, rec, to.time, to.seq)
+	}
+	if r.valued != nil {
+		s.takeValued(r, rel, rec, old)
+		s.putValued(r, rel, rec, to)
 	}
 	known := name{uint64(rel), to.seq}
 	at := s.named[known]
@@ -241,6 +259,9 @@ func (s *Store) retract(r *relation, rel, rec, hash uint32, tail []uint64, at pl
 		r.live--
 	}
 	e := s.copies.take(tail, at)
+	if r.valued != nil {
+		s.takeValued(r, rel, rec, e)
+	}
 	s.live--
 	id := ""
 	if e.seq&1 != 0 {
@@ -250,16 +271,17 @@ func (s *Store) retract(r *relation, rel, rec, hash uint32, tail []uint64, at pl
 	return e
 }
 
-// touch notes the multiplicities of a fact before the first change of the epoch.
+// touch notes the multiplicities of a fact before the first change of the epoch. A
+// shadow is not tracked, and changes with its relation only.
 func (s *Store) touch(r *relation, rel, rec, hash uint32, tail []uint64, old int64) {
 	if tail[2]&touchedBit != 0 {
 		return
 	}
-	if s.tracking {
+	if s.tracking && !r.shadow {
 		s.note(r, rel, rec)
 	}
 	tail[2] |= touchedBit
-	if len(r.touched) == 0 {
+	if len(r.touched) == 0 && !r.shadow {
 		s.dirty = append(s.dirty, rel)
 	}
 	r.touched = append(r.touched, touch{old, rec, hash})
@@ -292,8 +314,13 @@ func (s *Store) Commit() {
 	for _, old := range s.undo.framings {
 		old.frames.release(&s.copies, s.rels[old.rel].frames)
 	}
+	s.dropShadows()
 	for _, rel := range s.framed {
-		s.rels[rel].frames.commit(s, rel)
+		r := s.rels[rel]
+		r.frames.commit(s, rel)
+		if v := r.valued; v != nil && v.frames != nil {
+			v.frames.commit(s, rel)
+		}
 	}
 	s.finish()
 }
@@ -309,7 +336,11 @@ func (s *Store) Rollback() {
 		s.takeBack(&op)
 	}
 	for _, rel := range s.framed {
-		s.rels[rel].frames.rollback()
+		r := s.rels[rel]
+		r.frames.rollback()
+		if v := r.valued; v != nil && v.frames != nil {
+			v.frames.rollback()
+		}
 	}
 	s.finish()
 }
@@ -334,6 +365,9 @@ func (s *Store) takeBack(op *op) {
 		if r.frames != nil {
 			r.frames.add(&s.copies, op.rec, op.e.time, op.e.seq)
 		}
+		if r.valued != nil {
+			s.putValued(r, op.rel, op.rec, op.e)
+		}
 		s.live++
 		if op.id != "" {
 			s.name(name{uint64(op.rel), op.e.seq}, named{op.id, op.e.time, op.rec})
@@ -341,7 +375,9 @@ func (s *Store) takeBack(op *op) {
 	case opRefreshed:
 		s.move(op.rel, op.rec, entry{op.time, op.e.seq, 0}, op.e)
 	case opFramed:
-		s.frame(op.rel, op.frames).release(&s.copies, op.frames)
+		s.frame(r, op.rel, op.frames).release(&s.copies, op.frames)
+	case opShadowed:
+		s.unshadow(&op.shadow)
 	}
 }
 
@@ -351,6 +387,9 @@ func (s *Store) unput(r *relation, op *op, e entry) {
 	e = s.copies.take(tail, s.copies.exact(tail, e))
 	if r.frames != nil {
 		r.frames.remove(&s.copies, op.rec, e.time, e.seq)
+	}
+	if r.valued != nil {
+		s.takeValued(r, op.rel, op.rec, e)
 	}
 	if e.seq&1 != 0 {
 		s.unname(name{uint64(op.rel), e.seq})
@@ -366,11 +405,10 @@ func (s *Store) unput(r *relation, op *op, e entry) {
 func (s *Store) finish() {
 	for _, rel := range s.dirty {
 		r := s.rels[rel]
-		for some := range slices.Chunk(r.touched, blockMax) {
-			s.warmed += r.warmSlots(some)
-			r.settle(some)
+		s.settleAll(r)
+		if r.valued != nil {
+			s.settleAll(r.valued)
 		}
-		r.trim()
 	}
 	s.copies.trim()
 	s.trimIDs()
@@ -443,6 +481,11 @@ func (s *Store) CountIn(rel uint32, w int, tuple []uint64) int64 {
 
 // Len returns the number of facts of a relation, each counted once.
 func (s *Store) Len(rel uint32) int { return s.rels[rel].live }
+
+// Replaced returns for how many contributions the running epoch has given up a
+// value for another one, or for none: terms that nothing names any more although no
+// contribution is gone. An event that is done again counts again.
+func (s *Store) Replaced() uint64 { return s.replaced }
 
 // Arity returns the arity of a relation.
 func (s *Store) Arity(rel uint32) int { return s.rels[rel].arity }

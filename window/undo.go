@@ -12,6 +12,7 @@ const (
 	opFramed
 	opPut
 	opReturned
+	opShadowed
 )
 
 // undoRemoved is the number of words of an entry for a removed contribution.
@@ -30,12 +31,14 @@ const (
 //	removed    time, sequence word, value
 //	refreshed  old time, sequence word, old value, new time
 //	framed     nothing
+//	shadowed   nothing
 //	put        time, sequence word
 //	returned   nothing: the last sequence number of the relation is free again
 type undoLog struct {
 	words    []uint64
 	ids      []string  // of the removed contributions that had one
 	framings []framing // what was replaced
+	shadows  []shadowing
 }
 
 // framing is what windows a relation had.
@@ -51,7 +54,8 @@ type op struct {
 	time     int64 // inserted and refreshed: the time that the contribution has now
 	e        entry // removed and refreshed: the contribution as it was; put: as it is
 	id       string
-	frames   *frames // framed: as they were
+	frames   *frames   // framed: as they were
+	shadow   shadowing // shadowed: as it was
 }
 
 func head(kind int, rel, rec uint32) uint64 {
@@ -98,6 +102,11 @@ func (u *undoLog) pop() (o op, ok bool) {
 		o.frames = u.framings[last].frames
 		u.framings = u.framings[:last]
 		return o, true
+	case opShadowed:
+		last := len(u.shadows) - 1
+		o.shadow = u.shadows[last]
+		u.shadows = u.shadows[:last]
+		return o, true
 	case opReturned:
 		return o, true
 	case opPut:
@@ -126,9 +135,9 @@ func (u *undoLog) drop() uint64 {
 
 func (u *undoLog) reset() {
 	clear(u.ids)
-	u.words, u.ids, u.framings = u.words[:0], u.ids[:0], nil
+	u.words, u.ids, u.framings, u.shadows = u.words[:0], u.ids[:0], nil, nil
 }
 
 func (u *undoLog) bytes() int64 {
-	return int64(cap(u.words))*8 + int64(cap(u.ids))*16 + int64(cap(u.framings))*16
+	return int64(cap(u.words))*8 + int64(cap(u.ids))*16 + int64(cap(u.framings))*16 + int64(cap(u.shadows))*24
 }
