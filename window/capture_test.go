@@ -177,7 +177,11 @@ func TestCaptures(t *testing.T) {
 					v.chain = append(v.chain, capture(t, r.s, len(v.chain) == 0, 3))
 					want := stateOf(r.s)
 					r.s = restoreChain(t, want.arity, v.chain, want.next)
+					for rel := range r.m.looks {
+						r.toggleValued(uint32(rel), r.m.looks[rel].valued)
+					}
 					want.compare(t, r.s)
+					r.s.Begin()
 					longest = max(longest, len(v.chain))
 				}
 				total += v.restored

@@ -16,6 +16,9 @@
 // any more. A contribution is kept once, however many windows show it: a window
 // is the two ends of what it shows.
 //
+// [Store.SetValued] says that somebody reads the values too: cursors such as
+// [Store.ValuedChanges] tell what those above tell, by fact and value.
+//
 // In event-time mode events come by [Store.Wait] and are applied by
 // [Store.Release], in the order of their event times and not of their arrival;
 // docs/format/waiting.md tells what a checkpoint holds of them.
@@ -61,6 +64,10 @@
 //   - What Release has applied can be undone while it is not final: the history
 //     has what each event did, and Advance retracts nothing that an event which
 //     may still come could find.
+//   - A relation whose values are read has a shadow, in which each of its
+//     contributions is under its fact and its value, with the same time and number.
+//     The shadow's windows are the relation's, it is touched with the relation only,
+//     and undoing an operation on the relation undoes what it did to the shadow.
 //   - The reorder buffer and the contributions name each other by tuple, number
 //     and ID only, so that each is rolled back without the other.
 //   - All that grows with the number of facts is pointer-free, so that the

@@ -18,6 +18,9 @@ type modelFrames struct {
 	list []modelWindow
 	keep int64
 	at   int64 // logical time
+
+	valued    bool             // somebody reads values
+	wasValued map[string]int64 // pairs of fact and value at Begin, or when valued was set
 }
 
 // modelWindow is a window, with what it showed at Begin or when it was set.
@@ -25,6 +28,8 @@ type modelWindow struct {
 	win  query.Window
 	from uint64 // of the newest: the least number shown
 	was  map[string]int64
+	// The same by fact and value, where somebody reads values.
+	wasValued map[string]int64
 }
 
 // sees is the definition of a window.
@@ -89,6 +94,7 @@ func (m *model) begin() {
 		for w := range m.looks[rel].list {
 			m.looks[rel].list[w].was = m.shown(uint32(rel), w)
 		}
+		m.beginValued(uint32(rel))
 	}
 }
 
@@ -109,7 +115,7 @@ func (m *model) setWindows(rel uint32, at int64, windows []query.Window, keep in
 	if len(old.list) == 0 && old.keep == Forever {
 		old.at = math.MinInt64 // nothing remembers it
 	}
-	f := modelFrames{keep: keep, at: old.at}
+	f := modelFrames{keep: keep, at: old.at, valued: old.valued, wasValued: old.wasValued}
 	for _, w := range windows {
 		f.list = append(f.list, modelWindow{win: w})
 	}
@@ -121,6 +127,11 @@ func (m *model) setWindows(rel uint32, at int64, windows []query.Window, keep in
 			f.list[w].was = old.list[i].was
 		} else {
 			f.list[w].was = m.shown(rel, w)
+		}
+		if i >= 0 {
+			f.list[w].wasValued = old.list[i].wasValued
+		} else if f.valued {
+			f.list[w].wasValued = m.shownValued(rel, w)
 		}
 	}
 }
@@ -181,6 +192,8 @@ type windowRig struct {
 	expired, moved int
 	early, dues    int
 	ids, late      int
+	valued         int // changes by value
+	steps          int
 }
 
 // windowsOf draws windows and a retention.
@@ -229,6 +242,7 @@ func (v *windowRig) setWindows(r *rig) {
 		r.t.Fatalf("windows %v, want %v", got, windows)
 	}
 	v.checkFacts(r, rel)
+	r.checkValued(rel)
 }
 
 // advance ends the events of an epoch and compares what it has changed.
@@ -265,20 +279,26 @@ func (v *windowRig) advance(r *rig) {
 			v.compare(r, changesIn(r.s, rel, w), win.was, in, "in window %v of %d", win.win, rel)
 			v.compare(r, every(r.s.OutsideChanges(rel, w)), without(before, win.was), without(now, in), "not in window %v of %d", win.win, rel)
 		}
+		v.compareValued(r, rel)
 	}
 }
 
 // compare reads changes and compares them with what was before and is now.
 func (v *windowRig) compare(r *rig, c moves, before, now map[string]int64, format string, args ...any) {
 	r.t.Helper()
+	v.moved += compareChanges(r.t, c, before, now, "at %d: %s", v.now, fmt.Sprintf(format, args...))
+}
+
+// compareChanges does that, and returns how many changes there are.
+func compareChanges(t testing.TB, c moves, before, now map[string]int64, format string, args ...any) int {
+	t.Helper()
 	got, want := map[string][2]int64{}, map[string][2]int64{}
 	for c.Next() {
 		key := fmt.Sprint(c.Tuple())
 		if _, twice := got[key]; twice {
-			r.t.Fatalf("%s: %s changes twice", fmt.Sprintf(format, args...), key)
+			t.Fatalf("%s: %s changes twice", fmt.Sprintf(format, args...), key)
 		}
 		got[key] = [2]int64{c.Old(), c.New()}
-		v.moved++
 	}
 	for key, n := range now {
 		if before[key] != n {
@@ -291,8 +311,9 @@ func (v *windowRig) compare(r *rig, c moves, before, now map[string]int64, forma
 		}
 	}
 	if !maps.Equal(got, want) {
-		r.t.Fatalf("%s at %d: changes\n got %v\nwant %v", fmt.Sprintf(format, args...), v.now, got, want)
+		t.Fatalf("%s: changes\n got %v\nwant %v", fmt.Sprintf(format, args...), got, want)
 	}
+	return len(got)
 }
 
 // check compares what can be read of the windows between epochs.
@@ -300,6 +321,7 @@ func (v *windowRig) check(r *rig) {
 	r.t.Helper()
 	for rel := range uint32(len(r.m.arity)) {
 		v.checkFacts(r, rel)
+		r.checkValued(rel)
 	}
 	switch v.rng.IntN(6) {
 	case 0:
@@ -367,10 +389,9 @@ func mayBeEarly(s *Store) bool {
 
 // verifyFrames checks what a relation has for its windows, and returns how many
 // blocks that holds.
-func (s *Store) verifyFrames(rel uint32) (blocks int, err error) {
-	r := s.rels[rel]
+func (s *Store) verifyFrames(r *relation, rel uint32) (blocks int, err error) {
 	f := r.frames
-	if _, listed := slices.BinarySearch(s.framed, rel); listed != (f != nil) {
+	if _, listed := slices.BinarySearch(s.framed, rel); !r.shadow && listed != (f != nil) {
 		return 0, fmt.Errorf("it is listed: %v", listed)
 	}
 	if f == nil {
@@ -474,6 +495,10 @@ func (s *Store) lateOnes() (n int) {
 // run does random operations and sets windows between them.
 func (v *windowRig) run(r *rig, steps int, keys uint64) {
 	for range steps {
+		if v.steps++; v.steps%11 == 0 {
+			n := v.steps / 11
+			r.toggleValued(uint32(n%len(r.m.arity)), n%4 > 0)
+		}
 		switch v.rng.IntN(40) {
 		case 0:
 			v.setWindows(r)
@@ -506,13 +531,14 @@ func TestWindowModel(t *testing.T) {
 					total.early += r.windows.early
 					total.dues += r.windows.dues
 					total.late += r.windows.late
+					total.valued += r.windows.valued
 				})
 			}
 		}
 	}
-	t.Logf("%d contributions expired, %d changes, %d times due, %d of them early, %d refreshed late",
-		total.expired, total.moved, total.dues, total.early, total.late)
-	if total.late < steps/10 || total.expired < 5*steps || total.early*20 > total.dues {
+	t.Logf("%d contributions expired, %d changes, %d by value, %d times due, %d of them early, %d refreshed late",
+		total.expired, total.moved, total.valued, total.dues, total.early, total.late)
+	if total.valued < 20*steps || total.late < steps/10 || total.expired < 5*steps || total.early*20 > total.dues {
 		t.Fatal("the model has not seen enough")
 	}
 }
@@ -572,6 +598,9 @@ func (r *rig) resetWindows(rel uint32) {
 	}
 	if windows != nil || f.keep != Forever {
 		r.s.SetWindows(rel, f.at, windows, f.keep)
+	}
+	if err := r.s.SetValued(rel, f.valued); err != nil {
+		r.t.Fatal(err)
 	}
 }
 

@@ -194,6 +194,9 @@ func (r *rig) changes() {
 		if !slices.Equal(got, want) {
 			r.t.Fatalf("changes of relation %d:\n got %q\nwant %q", rel, got, want)
 		}
+		if f := &r.m.looks[rel]; f.valued {
+			compareChanges(r.t, every(r.s.ValuedChanges(rel)), f.wasValued, r.m.byValue(rel), "by value")
+		}
 	}
 }
 
@@ -253,6 +256,7 @@ func (r *rig) check() {
 		if len(facts) != 0 {
 			r.t.Fatalf("relation %d: facts not walked: %v", rel, facts)
 		}
+		r.checkValued(rel)
 	}
 	if err := r.s.verify(); err != nil {
 		r.t.Fatal(err)
@@ -262,7 +266,18 @@ func (r *rig) check() {
 // verify checks the invariants of the structure between two epochs.
 func (s *Store) verify() error {
 	var lists, blocks int
+	rels, first := slices.Clone(s.rels), len(s.rels)
+	numbers := make([]uint32, first)
 	for n, r := range s.rels {
+		numbers[n] = uint32(n)
+		if r.valued != nil {
+			rels, numbers = append(rels, r.valued), append(numbers, uint32(n))
+		}
+	}
+	for n, r := range rels {
+		if (n >= first) != r.shadow || r.shadow && len(r.touched) > 0 {
+			return fmt.Errorf("relation %d: a shadow %v, %d touched", n, r.shadow, len(r.touched))
+		}
 		used := 0
 		for i, slot := range r.slots {
 			if slot == 0 {
@@ -311,7 +326,7 @@ func (s *Store) verify() error {
 		if err := r.facts.verify(); err != nil {
 			return err
 		}
-		held, err := s.verifyFrames(uint32(n))
+		held, err := s.verifyFrames(r, numbers[n])
 		if err != nil {
 			return fmt.Errorf("relation %d: %w", n, err)
 		}
@@ -381,6 +396,7 @@ func (r *rig) step(op, a, b, c uint64, keys uint64) {
 		if len(r.m.arity) < 6 {
 			r.addRelation(int(b%4) + 1)
 		}
+		r.toggleValued(rel, b>>16%3 > 0)
 	case 3, 4, 5, 6:
 		x.id = fmt.Sprint("e", c>>16%24)
 		r.insert(x)
