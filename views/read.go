@@ -2,6 +2,7 @@ package views
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/invariant"
@@ -15,6 +16,7 @@ import (
 type Bound struct {
 	q     *Query
 	nodes []boundNode
+	// What the indexes are read through that only some readers need.
 	space trie.Space
 	roots []uint64
 }
@@ -24,21 +26,33 @@ type boundNode struct {
 	root  uint64
 }
 
-// Bind ties q to the roots of a root vector.
+// Bind ties q to the roots of a root vector, which is not copied.
 func (q *Query) Bind(space trie.Space, roots []uint64) *Bound {
-	b := &Bound{q: q, nodes: make([]boundNode, len(q.nodes)), space: space, roots: roots}
+	b := new(Bound)
+	b.bind(q, space, roots)
+	return b
+}
+
+// bind makes b what Bind returns, in the memory that b has.
+func (b *Bound) bind(q *Query, space trie.Space, roots []uint64) {
+	b.q, b.space, b.roots = q, space, roots
+	b.nodes = slices.Grow(b.nodes[:0], len(q.nodes))[:len(q.nodes)]
 	for i := range q.nodes {
 		n := &q.nodes[i]
-		switch {
-		case n.leaf == nil:
+		if n.leaf == nil {
 			b.nodes[i] = boundNode{space, roots[n.slot]}
-		case n.leaf.pinned:
-			b.nodes[i] = boundNode{n.leaf.space, n.leaf.root}
-		default:
-			b.nodes[i] = boundNode{space, roots[n.leaf.slot]}
+		} else {
+			b.nodes[i] = b.at(n.leaf)
 		}
 	}
-	return b
+}
+
+// at is where the trie of an index stands.
+func (b *Bound) at(x *Index) boundNode {
+	if x.pinned {
+		return boundNode{x.space, x.root}
+	}
+	return boundNode{b.space, b.roots[x.slot]}
 }
 
 // Vars is the number of variables of the query text, private ones included.

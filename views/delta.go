@@ -1,0 +1,310 @@
+package views
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/query"
+)
+
+// Deltas is a cursor over the answers of a query that differ between two of its
+// versions: those that are in one of them only, and those whose multiplicity is
+// another one. Each comes once, in no order worth relying on. (Exact deltas
+// between two versions of annotated views, Wang and Hu, in two passes over the
+// nodes in pre-order: an answer belongs to the first of its tuples that has
+// changed.)
+//
+// The first pass goes over what is new or another in the later version, the
+// second over what is gone from the earlier one; each starts at a changed tuple,
+// climbs to the root, and then goes down beside the way. Nothing is subtracted,
+// so it serves annotations of all kinds.
+//
+// Cost: an answer is met at most once for each of its tuples that has changed,
+// those of equal multiplicity included, which are passed over. To these come
+// dead ends: a tuple may have no way up to the root, because a node's tuples are
+// known to have partners below only. A key with no way up is tried once. Nothing
+// is allocated for an answer. Both versions must be pinned; the cursor may be
+// left at any time.
+type Deltas struct {
+	q        *Query
+	old, now *Bound
+	from     changes
+	hops     []hop
+	same     []bool // nodes without any change
+	valued   bool   // some node has values
+	dead     deadKeys
+
+	pass   pass
+	seed   int  // node whose changes are walked
+	begun  bool // they are
+	open   bool // a seed has more answers, perhaps
+	base   factor
+	climbs int          // levels that go up
+	levels []deltaLevel // of the seed's node
+	room   []deltaLevel // one for each node but one
+	onPath []bool       // nodes that the seed's way up leads through
+
+	binding []uint64 // by variable
+
+	// Steps counts the tuples that were looked at, and DeadEnds those of them, and
+	// the keys, that led up to no answer, for tests of the cost and as a metric.
+	Steps, DeadEnds int
+}
+
+// pass is what Deltas is at.
+type pass uint8
+
+const (
+	passNew  pass = iota // what is new or another, in the later version
+	passGone             // what is gone, in the earlier version
+	passOver
+)
+
+// factor is a weight, or the product of some, in the version that is walked
+// (here) and in the other (there). 0 is absent, -1 does not fit.
+type factor struct{ here, there int64 }
+
+func (f factor) times(g factor) factor {
+	return factor{product(f.here, g.here), product(f.there, g.there)}
+}
+
+// product multiplies weights of which 0 is absent and -1 too large.
+func product(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return multiply(a, b)
+}
+
+// Deltas starts a walk over the answers that differ between two versions of q,
+// before the first one. Its cost is that of the plan, not of the data.
+func (q *Query) Deltas(old, now *Bound) *Deltas {
+	d := new(Deltas)
+	d.reset(q, old, now, &structural{q: q, old: old, now: now})
+	return d
+}
+
+// deltas makes d walk the answers of q that the version under construction has
+// changed so far, in the memory that d has. It is for the time between the
+// propagation of q and the end of the version; tries that are no part of q may be
+// written meanwhile.
+func (s *Store) deltas(q *Query, d *Deltas) {
+	c, ok := d.from.(*noted)
+	if !ok {
+		c = &noted{structural: structural{old: new(Bound), now: new(Bound)}}
+	}
+	c.q = q
+	space := s.arena.Space()
+	c.old.bind(q, space, s.before)
+	c.now.bind(q, space, s.roots)
+	d.reset(q, c.old, c.now, c)
+}
+
+// reset puts d before the first answer.
+func (d *Deltas) reset(q *Query, old, now *Bound, from changes) {
+	if d.q != q {
+		k := len(q.nodes)
+		d.q, d.hops = q, q.hops()
+		d.same, d.onPath = make([]bool, k), make([]bool, k)
+		d.room = make([]deltaLevel, k-1)
+		d.binding = make([]uint64, q.vars())
+		d.dead = newDeadKeys(q)
+	}
+	d.old, d.now, d.from = old, now, from
+	d.valued = false
+	for i := range q.nodes {
+		values := from.valued(i)
+		d.same[i] = old.nodes[i].root == now.nodes[i].root && !values
+		d.valued = d.valued || values
+	}
+	d.dead.clear()
+	d.pass, d.seed, d.begun, d.open = passNew, 0, false, false
+	if q.Plan.Never {
+		d.pass = passOver
+	}
+	d.Steps, d.DeadEnds = 0, 0
+}
+
+// Next moves to the next answer that differs and reports whether there is one.
+func (d *Deltas) Next() bool {
+	for {
+		j := len(d.levels) - 1
+		if !d.open {
+			if !d.nextSeed() {
+				return false
+			}
+			if j = 0; len(d.levels) > 0 {
+				d.open = true
+				d.open = d.seek(0)
+			}
+		}
+		if len(d.levels) == 0 {
+			if d.differs() {
+				return true
+			}
+			continue
+		}
+		if d.open = d.open && d.walk(j); d.open && d.differs() {
+			return true
+		}
+	}
+}
+
+// walk moves on at level j, and on from there to the next answer of the seed.
+func (d *Deltas) walk(j int) bool {
+	for {
+		if !d.move(j) {
+			if j--; j < 0 {
+				return false
+			}
+			continue
+		}
+		if j == d.climbs-1 {
+			for i := range d.levels[:d.climbs] {
+				d.levels[i].reached = true
+			}
+		}
+		if j == len(d.levels)-1 {
+			return true
+		}
+		if d.seek(j + 1) {
+			j++
+		}
+	}
+}
+
+// nextSeed moves to the next changed tuple from which the pass starts, and binds
+// its variables.
+func (d *Deltas) nextSeed() bool {
+	for d.pass < passOver {
+		for ; d.seed < len(d.q.nodes); d.seed++ {
+			if !d.begun {
+				if d.begun = d.from.seek(d.seed); !d.begun {
+					continue
+				}
+				d.arrange(d.seed)
+			}
+			for d.from.next() {
+				if d.takeSeed() {
+					return true
+				}
+			}
+			d.begun = false
+		}
+		d.pass++
+		d.seed = 0
+		d.dead.clear()
+	}
+	return false
+}
+
+// takeSeed binds the variables of a changed tuple. It is false for one that the
+// pass does not start from.
+func (d *Deltas) takeSeed() bool {
+	n := &d.q.nodes[d.seed]
+	tuple, before, after := d.from.change()
+	before, after = n.count(before), n.count(after)
+	if d.pass == passGone {
+		if after != 0 || before == 0 {
+			return false
+		}
+		d.base = factor{here: before}
+	} else {
+		if after == 0 || before == after && !d.revalued(d.seed, tuple) {
+			return false
+		}
+		d.base = factor{here: after, there: before}
+	}
+	tuple = tuple[len(n.lead):]
+	for i, v := range n.key {
+		d.binding[v] = tuple[i]
+	}
+	for i, v := range n.rest {
+		d.binding[v] = tuple[len(n.key)+i]
+	}
+	d.Steps++
+	return true
+}
+
+// count is what a weight in the trie of the node counts.
+func (n *node) count(weight int64) int64 {
+	if n.unit && weight != 0 {
+		return 1
+	}
+	return weight
+}
+
+// revalued reports whether a tuple of a node that is in both versions has another
+// value.
+func (d *Deltas) revalued(node int, tuple []uint64) bool {
+	return d.valued && d.from.valued(node) && d.from.revalued(node, tuple)
+}
+
+// owns reports whether a tuple of a node before the seed's in pre-order, with its
+// weights, starts the pass itself, so that what it is part of is met there.
+func (d *Deltas) owns(l *deltaLevel, w factor) bool {
+	if d.pass == passGone {
+		return w.there == 0
+	}
+	return w.here != w.there || d.revalued(l.number, l.tuple)
+}
+
+// answer is the product of the weights of the answer.
+func (d *Deltas) answer() factor {
+	if n := len(d.levels); n > 0 {
+		return d.levels[n-1].product
+	}
+	return d.base
+}
+
+// differs reports whether the answer met differs between the versions.
+func (d *Deltas) differs() bool {
+	f := d.answer()
+	switch {
+	case d.pass == passGone || d.valued:
+		return true
+	case f.here < 0 && f.there < 0:
+		return d.differFar()
+	}
+	return f.here != f.there
+}
+
+// differFar is differs for products that do not fit in both versions.
+func (d *Deltas) differFar() bool {
+	here, there := big.NewInt(d.base.here), big.NewInt(d.base.there)
+	for i := range d.levels {
+		w := d.levels[i].weight
+		here.Mul(here, big.NewInt(w.here))
+		there.Mul(there, big.NewInt(w.there))
+	}
+	return here.Cmp(there) != 0
+}
+
+// Value is the id of a variable in the current answer.
+func (d *Deltas) Value(v query.Var) uint64 { return d.binding[v] }
+
+// Old is the multiplicity of the current answer in the earlier version, 0 if it
+// is not there, or ErrOverflow.
+func (d *Deltas) Old() (int64, error) {
+	if d.pass == passGone {
+		return fitting(d.answer().here)
+	}
+	return fitting(d.answer().there)
+}
+
+// New is the multiplicity of the current answer in the later version, 0 if it is
+// not there, or ErrOverflow.
+func (d *Deltas) New() (int64, error) {
+	if d.pass == passGone {
+		return 0, nil
+	}
+	return fitting(d.answer().here)
+}
+
+func fitting(product int64) (int64, error) {
+	if product < 0 {
+		return 0, fmt.Errorf("%w: the multiplicity of an answer", errs.ErrOverflow)
+	}
+	return product, nil
+}
