@@ -50,6 +50,7 @@ type Deltas struct {
 	// Steps counts the tuples that were looked at, and DeadEnds those of them, and
 	// the keys, that led up to no answer, for tests of the cost and as a metric.
 	Steps, DeadEnds int
+	skips           int // tuples that start the pass themselves
 }
 
 // pass is what Deltas is at.
@@ -123,7 +124,7 @@ func (d *Deltas) reset(q *Query, old, now *Bound, from changes) {
 	if q.Plan.Never {
 		d.pass = passOver
 	}
-	d.Steps, d.DeadEnds = 0, 0
+	d.Steps, d.DeadEnds, d.skips = 0, 0, 0
 }
 
 // Next moves to the next answer that differs and reports whether there is one.

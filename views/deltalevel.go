@@ -171,9 +171,11 @@ func (d *Deltas) move(j int) bool {
 			return true
 		}
 	}
-	if l.hop != nil && l.tried && !l.reached {
+	if l.hop != nil && !l.reached {
 		d.DeadEnds++
-		d.dead.add(l.below, l.sought[len(l.lead):])
+		if l.tried { // else looking it up again costs no more
+			d.dead.add(l.below, l.sought[len(l.lead):])
+		}
 	}
 	return false
 }
@@ -217,7 +219,11 @@ func (d *Deltas) takeTuple(l *deltaLevel) bool {
 		return true
 	}
 	l.weight.there = l.node.count(l.there.space.Get(l.there.root, l.tuple))
-	return !l.owner || !d.owns(l, l.weight)
+	if l.owner && d.owns(l, l.weight) {
+		d.skips++
+		return false
+	}
+	return true
 }
 
 // deadMax bounds how many dead keys are kept.

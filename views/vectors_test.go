@@ -90,6 +90,16 @@ func (l *lab) seal() {
 // epoch applies updates such as "+hasReply t1 t2" as one version.
 func (l *lab) epoch(updates ...string) {
 	l.t.Helper()
+	l.note(updates...)
+	if err := l.s.Apply(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.seal()
+}
+
+// note notes updates for the version under construction.
+func (l *lab) note(updates ...string) {
+	l.t.Helper()
 	type fact struct{ rel, tuple string }
 	before := map[fact]int64{}
 	var order []fact
@@ -116,10 +126,6 @@ func (l *lab) epoch(updates ...string) {
 			l.s.Change(l.rels[k.rel], tuple, before[k], now)
 		}
 	}
-	if err := l.s.Apply(); err != nil {
-		l.t.Fatal(err)
-	}
-	l.seal()
 }
 
 func (l *lab) bind(q *Query) *Bound { return q.Bind(l.s.arena.Space(), l.s.roots) }

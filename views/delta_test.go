@@ -1,0 +1,377 @@
+package views
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/triegs/triegs/internal/oracle"
+	"github.com/triegs/triegs/internal/randq"
+	"github.com/triegs/triegs/internal/term"
+	"github.com/triegs/triegs/mvcc"
+	"github.com/triegs/triegs/query"
+	"github.com/triegs/triegs/query/plan"
+	"github.com/triegs/triegs/trie"
+)
+
+// moment is a version that stays pinned.
+type moment struct {
+	version mvcc.Version
+	space   trie.Space
+	roots   []uint64
+}
+
+// history is a lab with some of its versions.
+type history struct {
+	*lab
+	queries []*Query
+	kept    []moment
+}
+
+// keep ends the version under construction and pins it.
+func (h *history) keep() {
+	roots, space := h.s.Copy(nil)
+	v := h.s.arena.Version()
+	h.s.Seal()
+	h.kept = append(h.kept, moment{v, space, roots})
+	h.collect(v)
+}
+
+func (h *history) collect(published mvcc.Version) {
+	var pinned []mvcc.Version
+	for _, m := range h.kept {
+		pinned = append(pinned, m.version)
+	}
+	h.s.Collect(published, pinned)
+}
+
+// drop unpins a version.
+func (h *history) drop(i int) {
+	h.kept = slices.Delete(h.kept, i, i+1)
+	h.collect(h.s.arena.Version() - 1)
+}
+
+func (m *moment) bind(q *Query) *Bound { return q.Bind(m.space, m.roots) }
+
+// apply is Store.Apply that shows the deltas of all queries before it forgets
+// what has changed.
+func (h *history) apply(show func(q *Query)) {
+	h.t.Helper()
+	s := h.s
+	s.begin()
+	for _, r := range s.relations {
+		if r != nil && r.touched {
+			s.applyRelation(r)
+		}
+	}
+	for _, d := range s.derived {
+		if err := s.refold(d); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	s.propagate()
+	for _, q := range h.queries {
+		show(q)
+	}
+	s.settle()
+}
+
+// rowsOf lists answers: the values of all variables, and the multiplicity.
+func rowsOf(b *Bound) map[string]int64 {
+	out := map[string]int64{}
+	for a := b.Answers(); a.Next(); {
+		n, err := a.Multiplicity()
+		if err != nil {
+			n = -1
+		}
+		out[fmt.Sprint(a.binding)] = n
+	}
+	return out
+}
+
+// tally is what a walk over deltas has cost.
+type tally struct{ steps, deadEnds, skips, deltas int }
+
+// checkDeltas compares the deltas between two versions with their answers, and
+// their cost with that of the answers that were touched.
+func (h *history) checkDeltas(what string, old, now *Bound, d *Deltas) (t tally) {
+	h.t.Helper()
+	before, after := rowsOf(old), rowsOf(now)
+	fail := func(format string, args ...any) {
+		h.t.Helper()
+		h.t.Fatalf("%s: %s\nover %s: %s\nbefore %v\nafter %v", what, now.q.Plan.Query.Text, now.q.Plan.Tree(),
+			fmt.Sprintf(format, args...), before, after)
+	}
+	seen := map[string]bool{}
+	for d.Next() {
+		row := fmt.Sprint(d.binding)
+		if seen[row] {
+			fail("%s comes twice", row)
+		}
+		seen[row] = true
+		x, errX := d.Old()
+		y, errY := d.New()
+		if errX != nil {
+			x = -1
+		}
+		if errY != nil {
+			y = -1
+		}
+		if x != before[row] || y != after[row] {
+			fail("%s goes from %d to %d, want %d to %d", row, x, y, before[row], after[row])
+		}
+		if x == y && x >= 0 {
+			fail("%s stays at %d", row, x)
+		}
+	}
+	if d.Next() {
+		fail("there are more behind the end")
+	}
+	for row, n := range before {
+		if !seen[row] && after[row] != n {
+			fail("%s is missing, from %d to %d", row, n, after[row])
+		}
+	}
+	for row, n := range after {
+		if !seen[row] && before[row] != n {
+			fail("%s is missing, from %d to %d", row, before[row], n)
+		}
+	}
+	touched, seeds := touchedBy(old, now)
+	if k := len(now.nodes); d.Steps > seeds+k*k*touched+d.DeadEnds+d.skips {
+		fail("%d steps for %d changes, %d answers touched, %d dead ends and %d skipped tuples", d.Steps, seeds, touched, d.DeadEnds, d.skips)
+	}
+	return tally{d.Steps, d.DeadEnds, d.skips, len(seen)}
+}
+
+// touchedBy counts the answers of the later version with a tuple that differs, and
+// those of the earlier one with a tuple that is gone, and all tuples that differ.
+func touchedBy(old, now *Bound) (answers, changes int) {
+	differs := func(i int, a *Answers, whole bool) bool {
+		n := &now.q.nodes[i]
+		key := n.appendKey(nil, a.Value)
+		x, y := n.count(old.nodes[i].space.Get(old.nodes[i].root, key)), n.count(now.nodes[i].space.Get(now.nodes[i].root, key))
+		return x != y && (!whole || y == 0)
+	}
+	for pass, b := range []*Bound{now, old} {
+		for a := b.Answers(); a.Next(); {
+			for i := range b.nodes {
+				if differs(i, a, pass == 1) {
+					answers++
+					break
+				}
+			}
+		}
+	}
+	for i := range now.nodes {
+		x, y := old.nodes[i], now.nodes[i]
+		trie.Diff(x.space, x.root, y.space, y.root, now.q.nodes[i].columns, func([]uint64, int64, int64) bool {
+			changes++
+			return true
+		})
+	}
+	return answers, changes
+}
+
+// newHistory registers the queries of a case.
+func newHistory(t *testing.T, c *randq.Case) *history {
+	h := &history{lab: newLab(t)}
+	for i := range c.Queries {
+		p, err := plan.Compile(h.parse(c.Queries[i].Text()))
+		if err != nil {
+			t.Fatalf("%s: %v", c.Queries[i].Text(), err)
+		}
+		h.queries = append(h.queries, h.register(p))
+	}
+	h.keep()
+	return h
+}
+
+// multiset counts the live contributions to each fact.
+func multiset(s *oracle.Store) map[string]map[string]int64 {
+	out := map[string]map[string]int64{}
+	for _, e := range s.Live() {
+		if out[e.Relation] == nil {
+			out[e.Relation] = map[string]int64{}
+		}
+		out[e.Relation][oracle.Key(e.Tuple)]++
+	}
+	return out
+}
+
+// change notes what takes the relations from one state to the next.
+func (h *history) change(before, after map[string]map[string]int64) {
+	h.t.Helper()
+	for name := range h.rels {
+		rows := map[string]bool{}
+		for key := range before[name] {
+			rows[key] = true
+		}
+		for key := range after[name] {
+			rows[key] = true
+		}
+		for key := range rows {
+			if x, y := before[name][key], after[name][key]; x != y {
+				var tuple []uint64
+				for _, text := range strings.Split(key, "\t") {
+					v, err := term.Parse(text)
+					if err != nil {
+						h.t.Fatal(err)
+					}
+					tuple = append(tuple, h.TermID(v))
+				}
+				h.s.Change(h.rels[name], tuple, x, y)
+			}
+		}
+	}
+}
+
+// TestDeltasRandom compares deltas with the answers of both versions for random
+// queries and streams: between neighbours, as the writer sees them and as a reader
+// does, and between versions that are far apart, in both directions of time.
+func TestDeltasRandom(t *testing.T) {
+	seeds := uint64(400)
+	if testing.Short() {
+		seeds = 60
+	}
+	var sum tally
+	for seed := range seeds {
+		c := randq.New(seed, randq.Size{Queries: 3, AtomsMax: 6, Epochs: 12})
+		h := newHistory(t, &c)
+		rng := rand.New(rand.NewPCG(seed, 3))
+		facts := new(oracle.Store)
+		state := multiset(facts)
+		var inside Deltas
+		add := func(t tally) {
+			sum.steps += t.steps
+			sum.deadEnds += t.deadEnds
+			sum.skips += t.skips
+			sum.deltas += t.deltas
+		}
+		for epoch, batch := range c.Epochs {
+			if _, err := facts.Apply(batch.Events, batch.IgnoreMissing); err != nil {
+				continue
+			}
+			next := multiset(facts)
+			h.change(state, next)
+			state = next
+			last := h.kept[len(h.kept)-1]
+			h.apply(func(q *Query) {
+				h.s.deltas(q, &inside)
+				what := fmt.Sprintf("seed %d, epoch %d, in the writer", seed, epoch)
+				add(h.checkDeltas(what, last.bind(q), h.bind(q), &inside))
+			})
+			h.keep()
+			now := h.kept[len(h.kept)-1]
+			for _, m := range h.kept {
+				for _, q := range h.queries {
+					what := fmt.Sprintf("seed %d, version %d to %d", seed, m.version, now.version)
+					add(h.checkDeltas(what, m.bind(q), now.bind(q), q.Deltas(m.bind(q), now.bind(q))))
+					if rng.IntN(4) == 0 {
+						h.checkDeltas(what+", backwards", now.bind(q), m.bind(q), q.Deltas(now.bind(q), m.bind(q)))
+					}
+				}
+			}
+			for len(h.kept) > 4 {
+				h.drop(rng.IntN(len(h.kept) - 1))
+			}
+		}
+	}
+	if sum.deltas < 10_000 || sum.deadEnds < 100 || sum.skips < 100 {
+		t.Fatalf("only %+v: the cases are too plain", sum)
+	}
+	t.Logf("%+v", sum)
+}
+
+// deltas prints the deltas of the last version, in the order of the head, sorted.
+func (h *history) deltas(q *Query, head []string) string {
+	var lines []string
+	n := len(h.kept)
+	for d := q.Deltas(h.kept[n-2].bind(q), h.kept[n-1].bind(q)); d.Next(); {
+		var cols []string
+		for _, name := range head {
+			v := query.Var(slices.Index(q.Plan.Query.Vars, name))
+			cols = append(cols, h.terms[d.Value(v)].Lexical())
+		}
+		x, errX := d.Old()
+		y, errY := d.New()
+		if errX != nil || errY != nil {
+			h.t.Fatal(errX, errY)
+		}
+		lines = append(lines, fmt.Sprintf("%s:%d>%d", strings.Join(cols, ","), x, y))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, " ")
+}
+
+// step applies updates as one version that stays pinned.
+func (h *history) step(updates ...string) {
+	h.t.Helper()
+	h.note(updates...)
+	if err := h.s.Apply(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.keep()
+}
+
+func newHistoryOf(t *testing.T, text, tree string) (*history, *Query) {
+	t.Helper()
+	h := &history{lab: newLab(t)}
+	p, err := plan.Compile(h.parse(text))
+	if tree != "" {
+		p, err = plan.CompileWithTree(h.parse(text), tree)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := h.register(p)
+	h.queries = []*Query{q}
+	h.keep()
+	return h, q
+}
+
+// TestTV1Deltas are the deltas of test vector TV1, over both of its plans.
+func TestTV1Deltas(t *testing.T) {
+	for _, tree := range []string{"", "[z] -> hasReply -> hasCreator#1, hasCreator#2 -> likedBy"} {
+		h, q := newHistoryOf(t, running, tree)
+		head := []string{"x", "y", "v", "z", "w"}
+		h.step("+hasCreator t1 Max", "+hasCreator t2 Eva", "+hasReply t1 t2", "+hasReply t1 t2")
+		h.expect("t0", h.deltas(q, head), "")
+		h.step("+likedBy t2 Mia")
+		h.expect("t1", h.deltas(q, head), "Max,Eva,t1,t2,Mia:0>2")
+		h.step("-hasReply t1 t2")
+		h.expect("t2", h.deltas(q, head), "Max,Eva,t1,t2,Mia:2>1")
+		h.step("-hasReply t1 t2")
+		h.expect("t3", h.deltas(q, head), "Max,Eva,t1,t2,Mia:1>0")
+	}
+}
+
+// TestTV3Deltas are the deltas of test vector TV3; a full answer has x5 behind the
+// four columns of the vector, a partner of x4 that exists once for each.
+func TestTV3Deltas(t *testing.T) {
+	h, q := newHistoryOf(t, `ans(x1, x2, x3, x4, x5) :- R1(x1, x2), R2(x2, x3), R3(x3, x4), R4(x4, x5).`,
+		"[x3] -> R2 -> R1, R3 -> R4")
+	head := []string{"x1", "x2", "x3", "x4"}
+	var load []string
+	for _, line := range []string{"R1 12 22 33", "R2 12 22 43 11 24 14", "R3 11 25 33 12 44", "R4 11 22 33 44"} {
+		f := strings.Fields(line)
+		for _, pair := range f[1:] {
+			load = append(load, fmt.Sprintf("+%s %c %c", f[0], pair[0], pair[1]))
+		}
+	}
+	short := func(s string) string { return strings.NewReplacer(",", "", ":0>1", "+", ":1>0", "-").Replace(s) }
+	check := func(step, want string) {
+		t.Helper()
+		h.expect(step, short(h.deltas(q, head)), want)
+	}
+	h.step(load...)
+	check("a", "1244+ 2244+")
+	h.step("+R1 1 1")
+	check("b", "1111+ 1112+ 1144+")
+	h.step("-R4 1 1")
+	check("c", "1111-")
+	h.step("+R1 4 1")
+	check("d", "4112+ 4144+")
+}
