@@ -18,8 +18,8 @@ const (
 	CountDistinct Func = "count distinct" // the different terms of the variable: int64
 	Sum           Func = "sum"            // int64 while all are integers, else float64
 	Avg           Func = "avg"            // float64
-	Min           Func = "min"            // the least term
-	Max           Func = "max"            // the greatest term
+	Min           Func = "min"            // the least: term.Term
+	Max           Func = "max"            // the greatest: term.Term
 	TopK          Func = "topk"           // the K greatest numbers, descending: []any
 )
 
@@ -91,43 +91,34 @@ func (a *aggregate) value() any {
 	return a.best()
 }
 
-// parts are the exact sums of the integers and of the floats.
-func (a *aggregate) parts() (ints *big.Int, floats *big.Rat, float bool) {
-	ints, floats = new(big.Int), new(big.Rat)
+// total is the exact sum, and whether there is a float in it.
+func (a *aggregate) total() (sum *big.Rat, float bool) {
+	sum = new(big.Rat)
 	for _, o := range a.seen {
-		if i, ok := o.term.AsInt(); ok {
-			ints.Add(ints, new(big.Int).Mul(big.NewInt(i), o.weight))
-			continue
-		}
-		f, _ := o.term.AsFloat()
-		part := new(big.Rat).SetInt(o.weight)
-		floats.Add(floats, part.Mul(part, new(big.Rat).SetFloat64(f)))
-		float = true
+		n, _ := numberOf(o.term)
+		sum.Add(sum, new(big.Rat).Mul(n.exact, new(big.Rat).SetInt(o.weight)))
+		float = float || n.float
 	}
-	return ints, floats, float
+	return sum, float
 }
 
 // sum is rounded once if there are floats.
 func (a *aggregate) sum() any {
-	ints, floats, float := a.parts()
-	if !float {
-		return integer(ints)
+	total, float := a.total()
+	if float {
+		return rounded(total)
 	}
-	if !ints.IsInt64() {
-		return Overflow{}
-	}
-	return rounded(floats.Add(floats, new(big.Rat).SetInt(ints)))
+	return integer(total.Num())
 }
 
-// average is the quotient of the exact sum and the count. An engine rounds more
-// than once.
+// average is the quotient of the exact sum and the count. An engine may round
+// more than once.
 func (a *aggregate) average() any {
-	if _, ok := a.sum().(Overflow); ok || !a.count.IsInt64() {
+	if a.sum() == any(Overflow{}) || !a.count.IsInt64() {
 		return Overflow{}
 	}
-	ints, floats, _ := a.parts()
-	floats.Add(floats, new(big.Rat).SetInt(ints))
-	mean := floats.Quo(floats, new(big.Rat).SetInt(a.count))
+	mean, _ := a.total()
+	mean.Quo(mean, new(big.Rat).SetInt(a.count))
 	return Number{Exact: mean, Slack: slack(mean), Float: true}
 }
 
@@ -143,46 +134,16 @@ func (a *aggregate) top() any {
 	return all.top(a.K)
 }
 
-// best is the least or greatest term: of several that no order tells apart any
-// one.
+// best is the least or greatest term.
 func (a *aggregate) best() any {
-	var best OneOf
+	var all []term.Term
 	for _, o := range a.seen {
-		c := -1
-		if len(best) > 0 {
-			c = compareTerms(o.term, best[0])
-			if a.Func == Max {
-				c = -c
-			}
-		}
-		if c < 0 {
-			best = best[:0]
-		}
-		if c <= 0 {
-			best = append(best, o.term)
-		}
+		all = append(all, o.term)
 	}
-	if len(best) == 1 {
-		return best[0]
+	if a.Func == Min {
+		return slices.MinFunc(all, compareTerms)
 	}
-	slices.SortFunc(best, term.Compare)
-	return best
-}
-
-// compareTerms is the order of Min and Max: numbers first, by their exact values
-// whether integers or floats, then all others in the order of term.Compare.
-func compareTerms(a, b term.Term) int {
-	x, errX := numberOf(a)
-	y, errY := numberOf(b)
-	switch {
-	case errX == nil && errY == nil:
-		return x.compare(y)
-	case errX == nil:
-		return -1
-	case errY == nil:
-		return 1
-	}
-	return term.Compare(a, b)
+	return slices.MaxFunc(all, compareTerms)
 }
 
 // integer is an int64 if it is one.

@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -21,19 +20,21 @@ type algebra interface {
 	mul(a, b any) any
 	// export is what a row shows.
 	export(a any) any
-	// magnitude is the number whose growth may overflow, if there is one.
-	magnitude(a any) (n number, ok bool)
+	// magnitudes are the numbers whose growth may overflow.
+	magnitudes(a any) []number
 }
 
 // plain are the algebras without an argument.
 var plain = map[string]algebra{
+	"count":   integers{natural: true},
+	"bool":    truths{},
 	"int":     integers{},
 	"real":    reals{},
 	"maxplus": ordered{sign: 1, times: sum, unit: whole(0)},
 	"minplus": ordered{sign: -1, times: sum, unit: whole(0)},
 	"maxmax":  ordered{sign: 1, times: greater, unit: infinite(-1)},
 	"maxmin":  ordered{sign: 1, times: lesser, unit: infinite(1)},
-	"fuzzy":   ordered{sign: 1, times: lesser, unit: either(1), unitInterval: true},
+	"fuzzy":   ordered{sign: 1, times: lesser, unit: floating(whole(1)), unitInterval: true},
 	"why":     witnesses{},
 	"poly":    polynomials{},
 }
@@ -41,21 +42,40 @@ var plain = map[string]algebra{
 // algebraOf reads the name of a semiring; nil is that of plain counts and of
 // plain presence.
 func algebraOf(spec string) (algebra, error) {
-	name, args, _ := strings.Cut(strings.TrimSpace(spec), "(")
-	name, args = strings.TrimSpace(name), strings.TrimSpace(args)
-	if name == "" || name == "count" || name == "bool" {
+	switch spec = strings.TrimSpace(spec); spec {
+	case "", "count", "bool":
 		return nil, nil
 	}
-	if k, ok := plain[name]; ok {
+	var factors product
+	for _, f := range split(spec, '*') {
+		k, err := factorOf(f)
+		if err != nil {
+			return nil, err
+		}
+		factors = append(factors, k)
+	}
+	if len(factors) == 1 {
+		return factors[0], nil
+	}
+	return factors, nil
+}
+
+// factorOf reads the name of a semiring that is no product.
+func factorOf(spec string) (algebra, error) {
+	if k, ok := plain[spec]; ok {
 		return k, nil
 	}
+	name, args, _ := strings.Cut(spec, "(")
 	args, closed := strings.CutSuffix(args, ")")
 	n, err := strconv.ParseInt(strings.TrimSpace(args), 10, 64)
-	switch {
+	switch name = strings.TrimSpace(name); {
 	case closed && name == "access":
 		var k levels
-		for _, l := range strings.Split(args, "<") {
-			k = append(k, strings.Trim(strings.TrimSpace(l), `"`))
+		for _, l := range split(args, '<') {
+			if t, err := term.Parse(l); err == nil {
+				l = t.Lexical() // in quotes
+			}
+			k = append(k, l)
 		}
 		return k, nil
 	case closed && name == "cap" && err == nil && n > 0:
@@ -64,6 +84,22 @@ func algebraOf(spec string) (algebra, error) {
 		return best{int(n)}, nil
 	}
 	return nil, fmt.Errorf("%w: %q", ErrSemiring, spec)
+}
+
+// split cuts a text at a sign outside of quotes.
+func split(text string, at rune) []string {
+	quoted, escaped := false, false
+	parts := strings.FieldsFunc(text, func(r rune) bool {
+		if r == '"' && !escaped {
+			quoted = !quoted
+		}
+		escaped = r == '\\' && !escaped
+		return r == at && !quoted
+	})
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
 }
 
 // lift reads the text of a value, which is the one where there is none.
@@ -78,26 +114,25 @@ func lift(k algebra, text string) (any, error) {
 	return k.lift(t)
 }
 
-// integers are Z.
-type integers struct{}
+// integers are Z, or the natural numbers.
+type integers struct{ natural bool }
 
 func (integers) one() any { return big.NewInt(1) }
 
-func (integers) lift(t term.Term) (any, error) {
-	i, ok := t.AsInt()
-	if !ok {
-		return nil, fmt.Errorf("%w: %v is no integer", ErrValue, t)
+func (k integers) lift(t term.Term) (any, error) {
+	n, err := numberOf(t)
+	if err != nil || !n.int || k.natural && n.exact.Sign() < 0 {
+		return nil, fmt.Errorf("%w: %v is no integer of the semiring", ErrValue, t)
 	}
-	return big.NewInt(i), nil
+	return n.exact.Num(), nil
 }
 
 func (integers) add(a, b any) any { return new(big.Int).Add(a.(*big.Int), b.(*big.Int)) }
 func (integers) mul(a, b any) any { return new(big.Int).Mul(a.(*big.Int), b.(*big.Int)) }
 func (integers) export(a any) any { return integer(a.(*big.Int)) }
 
-func (integers) magnitude(a any) (number, bool) {
-	r := new(big.Rat).SetInt(a.(*big.Int))
-	return number{exact: r, int: true}, true
+func (integers) magnitudes(a any) []number {
+	return []number{{exact: new(big.Rat).SetInt(a.(*big.Int)), int: true}}
 }
 
 // capped are the naturals up to a cap.
@@ -113,25 +148,29 @@ func (k capped) trim(a *big.Int) any {
 func (k capped) one() any { return big.NewInt(1) }
 
 func (k capped) lift(t term.Term) (any, error) {
-	if i, ok := t.AsInt(); ok && i > 0 {
-		return k.trim(big.NewInt(i)), nil
+	v, err := integers{natural: true}.lift(t)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("%w: %v is no natural number above 0", ErrValue, t)
+	return k.trim(v.(*big.Int)), nil
 }
 
-func (k capped) add(a, b any) any               { return k.trim(integers{}.add(a, b).(*big.Int)) }
-func (k capped) mul(a, b any) any               { return k.trim(integers{}.mul(a, b).(*big.Int)) }
-func (k capped) export(a any) any               { return integer(a.(*big.Int)) }
-func (k capped) magnitude(a any) (number, bool) { return integers{}.magnitude(a) }
+func (k capped) add(a, b any) any      { return k.trim(integers{}.add(a, b).(*big.Int)) }
+func (k capped) mul(a, b any) any      { return k.trim(integers{}.mul(a, b).(*big.Int)) }
+func (k capped) export(a any) any      { return integer(a.(*big.Int)) }
+func (capped) magnitudes(any) []number { return nil }
 
 // reals are the real numbers, of which a row shows a float64.
 type reals struct{}
 
-func (reals) one() any { return either(1) }
+func (reals) one() any { return floating(whole(1)) }
 
 func (reals) lift(t term.Term) (any, error) {
 	n, err := numberOf(t)
-	return n, err
+	if err != nil {
+		return nil, err
+	}
+	return floating(n), nil
 }
 
 func (reals) add(a, b any) any { return a.(number).plus(b.(number)) }
@@ -149,11 +188,7 @@ func (reals) export(a any) any {
 	return Number{Exact: n.exact, Slack: slack(n.size), Float: true}
 }
 
-// magnitude takes integers as floats, because an engine does.
-func (reals) magnitude(a any) (number, bool) {
-	n := a.(number)
-	return number{exact: n.exact, float: true}, true
-}
+func (reals) magnitudes(a any) []number { return []number{a.(number)} }
 
 // ordered are numbers of which the best is taken: the greatest, or the least if
 // sign is -1.
@@ -161,35 +196,38 @@ type ordered struct {
 	sign         int
 	times        func(a, b number) number
 	unit         number
-	unitInterval bool // only numbers from 0 to 1 are values
+	unitInterval bool // only numbers from 0 to 1 are values, as floats
 }
 
 func sum(a, b number) number     { return a.plus(b) }
 func greater(a, b number) number { return better(a, b, 1) }
 func lesser(a, b number) number  { return better(a, b, -1) }
 
-// either is an integer that may be a float as well.
-func either(i int64) number {
-	n := whole(i)
-	n.float = true
-	return n
+// floating is the nearest float64 of a number.
+func floating(n number) number {
+	f, _ := n.exact.Float64()
+	r := new(big.Rat).SetFloat64(f)
+	return number{exact: r, size: new(big.Rat).Abs(r), float: true}
 }
 
 func (k ordered) one() any { return k.unit }
 
 func (k ordered) lift(t term.Term) (any, error) {
 	n, err := numberOf(t)
-	if err == nil && k.unitInterval && (n.compare(whole(0)) < 0 || n.compare(whole(1)) > 0) {
-		err = fmt.Errorf("%w: %v is not between 0 and 1", ErrValue, t)
+	if err != nil || !k.unitInterval {
+		return n, err
 	}
-	return n, err
+	if n.compare(whole(0)) < 0 || n.compare(whole(1)) > 0 {
+		return nil, fmt.Errorf("%w: %v is not between 0 and 1", ErrValue, t)
+	}
+	return floating(n), nil
 }
 
 func (k ordered) add(a, b any) any { return better(a.(number), b.(number), k.sign) }
 func (k ordered) mul(a, b any) any { return k.times(a.(number), b.(number)) }
 func (k ordered) export(a any) any { return a.(number).export() }
 
-func (k ordered) magnitude(a any) (number, bool) { return a.(number), a.(number).inf == 0 }
+func (ordered) magnitudes(a any) []number { return []number{a.(number)} }
 
 // best keeps the multiset of all numbers and shows the k greatest.
 type best struct{ k int }
@@ -215,7 +253,7 @@ func (best) mul(a, b any) any {
 
 func (k best) export(a any) any { return a.(bag).top(k.k) }
 
-func (best) magnitude(a any) (number, bool) { return a.(bag)[0], true }
+func (best) magnitudes(a any) []number { return a.(bag) }
 
 // levels are access levels, the least restrictive one first. A value is an index.
 type levels []string
@@ -230,127 +268,26 @@ func (k levels) lift(t term.Term) (any, error) {
 	return i, nil
 }
 
-func (levels) add(a, b any) any                  { return min(a.(int), b.(int)) }
-func (levels) mul(a, b any) any                  { return max(a.(int), b.(int)) }
-func (k levels) export(a any) any                { return k[a.(int)] }
-func (levels) magnitude(any) (n number, ok bool) { return n, false }
+func (levels) add(a, b any) any        { return min(a.(int), b.(int)) }
+func (levels) mul(a, b any) any        { return max(a.(int), b.(int)) }
+func (k levels) export(a any) any      { return k[a.(int)] }
+func (levels) magnitudes(any) []number { return nil }
 
-// token is the name of a value in provenance.
-func token(t term.Term) string {
-	if t.Kind() == term.KindString {
-		return t.Lexical()
-	}
-	return t.String()
-}
+// truths are the Booleans.
+type truths struct{}
 
-// witnesses are sets of sets of tokens, by the text of the inner set.
-type witnesses struct{}
+func (truths) one() any { return true }
 
-func (witnesses) one() any { return map[string][]string{"": {}} }
-
-func (witnesses) lift(t term.Term) (any, error) {
-	return map[string][]string{token(t): {token(t)}}, nil
-}
-
-func (witnesses) add(a, b any) any {
-	out := maps.Clone(a.(map[string][]string))
-	maps.Copy(out, b.(map[string][]string))
-	return out
-}
-
-func (witnesses) mul(a, b any) any {
-	out := map[string][]string{}
-	for _, v := range a.(map[string][]string) {
-		for _, w := range b.(map[string][]string) {
-			both := slices.Compact(slices.Sorted(slices.Values(slices.Concat(v, w))))
-			out[strings.Join(both, "\x00")] = both
+func (truths) lift(t term.Term) (any, error) {
+	for _, b := range []bool{false, true} {
+		if term.Equal(t, term.Bool(b)) {
+			return b, nil
 		}
 	}
-	return out
+	return nil, fmt.Errorf("%w: %v is no truth value", ErrValue, t)
 }
 
-func (witnesses) export(a any) any {
-	return slices.SortedFunc(maps.Values(a.(map[string][]string)), slices.Compare[[]string])
-}
-
-func (witnesses) magnitude(any) (n number, ok bool) { return n, false }
-
-// monomial is a product of tokens, in order, with repeats.
-type monomial struct {
-	tokens []string
-	times  *big.Int
-}
-
-// polynomials are N[X], by the text of the monomial.
-type polynomials struct{}
-
-func (polynomials) one() any { return map[string]monomial{"": {nil, big.NewInt(1)}} }
-
-func (polynomials) lift(t term.Term) (any, error) {
-	return map[string]monomial{token(t): {[]string{token(t)}, big.NewInt(1)}}, nil
-}
-
-// gather adds a monomial to a polynomial.
-func gather(p map[string]monomial, m monomial) {
-	key := strings.Join(m.tokens, "\x00")
-	if was, ok := p[key]; ok {
-		m.times = new(big.Int).Add(was.times, m.times)
-	}
-	p[key] = m
-}
-
-func (polynomials) add(a, b any) any {
-	out := maps.Clone(a.(map[string]monomial))
-	for _, m := range b.(map[string]monomial) {
-		gather(out, m)
-	}
-	return out
-}
-
-func (polynomials) mul(a, b any) any {
-	out := map[string]monomial{}
-	for _, m := range a.(map[string]monomial) {
-		for _, n := range b.(map[string]monomial) {
-			gather(out, monomial{
-				slices.Sorted(slices.Values(slices.Concat(m.tokens, n.tokens))),
-				new(big.Int).Mul(m.times, n.times),
-			})
-		}
-	}
-	return out
-}
-
-func (polynomials) export(a any) any {
-	var out []string
-	for _, m := range a.(map[string]monomial) {
-		if !m.times.IsInt64() {
-			return Overflow{}
-		}
-		factors := powers(m.tokens)
-		if len(factors) == 0 || m.times.Cmp(big.NewInt(1)) != 0 {
-			factors = slices.Insert(factors, 0, m.times.String())
-		}
-		out = append(out, strings.Join(factors, "*"))
-	}
-	slices.Sort(out)
-	return strings.Join(out, " + ")
-}
-
-// powers writes repeats as exponents.
-func powers(tokens []string) (out []string) {
-	for i := 0; i < len(tokens); {
-		n := 1
-		for i+n < len(tokens) && tokens[i+n] == tokens[i] {
-			n++
-		}
-		f := tokens[i]
-		if n > 1 {
-			f += "^" + strconv.Itoa(n)
-		}
-		out = append(out, f)
-		i += n
-	}
-	return out
-}
-
-func (polynomials) magnitude(any) (n number, ok bool) { return n, false }
+func (truths) add(a, b any) any        { return a.(bool) || b.(bool) }
+func (truths) mul(a, b any) any        { return a.(bool) && b.(bool) }
+func (truths) export(a any) any        { return term.Bool(a.(bool)) }
+func (truths) magnitudes(any) []number { return nil }

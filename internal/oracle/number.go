@@ -20,14 +20,20 @@ type number struct {
 	int, float bool
 }
 
-// numberOf reads a term; only integers and finite floats are numbers.
+// numberOf reads a term: an integer of int64, or the nearest float64 of any other
+// number, if that is finite.
 func numberOf(t term.Term) (number, error) {
-	if i, ok := t.AsInt(); ok {
-		return whole(i), nil
+	refused := fmt.Errorf("%w: %v is no finite number", ErrValue, t)
+	x, ok := exactOf(t)
+	if !ok || x.rank != 2 {
+		return number{}, refused
 	}
-	f, ok := t.AsFloat()
-	if !ok || math.IsNaN(f) || math.IsInf(f, 0) {
-		return number{}, fmt.Errorf("%w: %v is no number", ErrValue, t)
+	if x.whole {
+		return number{exact: x.value, size: new(big.Rat).Abs(x.value), int: true}, nil
+	}
+	f, ok := rounded(x.value).(float64)
+	if !ok {
+		return number{}, refused
 	}
 	r := new(big.Rat).SetFloat64(f)
 	return number{exact: r, size: new(big.Rat).Abs(r), float: true}, nil

@@ -20,9 +20,9 @@ type Row struct {
 	// its values are.
 	Multiplicity *big.Int
 	// Values are those of the aggregates in their order, or the one of the
-	// semiring, for SameValue: int64, float64, string, term.Term, []any, [][]string,
-	// or a Number or OneOf where the definition leaves more than one right value. It
-	// is Overflow where none is right.
+	// semiring, for SameValue: int64, float64, string, term.Term, [][]string,
+	// []any of those, a Number where more than one value is right, or Overflow where
+	// none is.
 	Values []any
 }
 
@@ -59,6 +59,9 @@ func (q *Query) Rows(s *Store) (*Result, error) {
 	k, err := algebraOf(q.Semiring)
 	if err != nil {
 		return nil, err
+	}
+	if k == nil && slices.ContainsFunc(q.Atoms, func(a Atom) bool { return a.Annotated }) {
+		return nil, fmt.Errorf("%w: an annotated atom in one without values", ErrSemiring)
 	}
 	groups := map[string]group{}
 	q.valuations(s, func(v *valuation) {

@@ -79,7 +79,7 @@ func (q *Query) atomBound(s *Store, k algebra, a *Atom) (all bound, ok bool) {
 				if err != nil {
 					return all, false
 				}
-				if n, is := k.magnitude(v); is {
+				for _, n := range k.magnitudes(v) {
 					of.take(n)
 				}
 			}

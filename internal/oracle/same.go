@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-
-	"github.com/triegs/triegs/internal/term"
 )
 
 // Number is a value of a row that is right within a tolerance, or in more than
@@ -22,18 +20,12 @@ func (n Number) String() string {
 	return fmt.Sprintf("%s ± %s", n.Exact.RatString(), n.Slack.FloatString(20))
 }
 
-// OneOf lists terms of which each is right.
-type OneOf []term.Term
-
 // SameValue tells whether a value of a row of the engine is one that the oracle
 // wants.
 func SameValue(got, want any) bool {
 	switch want := want.(type) {
 	case Number:
 		return want.matches(got)
-	case OneOf:
-		t, ok := got.(term.Term)
-		return ok && slices.Contains(want, t)
 	case []any:
 		return sameList(got, want)
 	case [][]string:
