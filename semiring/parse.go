@@ -214,13 +214,26 @@ func parse(spec string) ([]factor, error) {
 		case len(factors) == factorsMax:
 			return nil, s.fail("more than %d factors", factorsMax)
 		default:
-			return nil, s.fail("%s at the end", strconv.Quote(s.rest))
+			return nil, s.fail("%s at the end", quote(s.rest))
 		}
 	}
 }
 
 func (s *scanner) fail(format string, args ...any) error {
-	return fmt.Errorf("%w: semiring %s: %s", errs.ErrSyntax, strconv.Quote(s.whole), fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: semiring %s: %s", errs.ErrSyntax, quote(s.whole), fmt.Sprintf(format, args...))
+}
+
+// quote quotes a part of a name for a message, cut where it is long.
+func quote(s string) string {
+	const most = 40 // characters
+	n := 0
+	for i := range s {
+		if n == most {
+			return strconv.Quote(s[:i]) + "..."
+		}
+		n++
+	}
+	return strconv.Quote(s)
 }
 
 func (s *scanner) space() { s.rest = strings.TrimLeft(s.rest, " \t\r\n") }
@@ -255,7 +268,7 @@ func (s *scanner) factor() (f factor, err error) {
 		if arguments {
 			return f, s.fail("%s needs an argument in parentheses", f.name)
 		}
-		return f, s.fail("%s takes no argument", f.name)
+		return f, s.fail("%s takes no argument", quote(f.name))
 	}
 	switch {
 	case form.levels:
@@ -294,7 +307,7 @@ func (s *scanner) levels() ([]string, error) {
 			return nil, err
 		}
 		if seen[level] {
-			return nil, s.fail("level %s occurs twice", strconv.Quote(level))
+			return nil, s.fail("level %s occurs twice", quote(level))
 		}
 		seen[level] = true
 		levels = append(levels, level)
@@ -320,7 +333,7 @@ func (s *scanner) level() (string, error) {
 		return "", s.fail("%v", err)
 	}
 	if t.Kind() != term.KindString {
-		return "", s.fail("level %v is no plain string", t)
+		return "", s.fail("level %s is no plain string", quote(t.String()))
 	}
 	s.rest = s.rest[n:]
 	return t.Lexical(), nil

@@ -1,6 +1,11 @@
 package rule
 
-import "github.com/triegs/triegs/query"
+import (
+	"fmt"
+
+	"github.com/triegs/triegs/query"
+	"github.com/triegs/triegs/semiring"
+)
 
 // functions are the aggregates by their names.
 var functions = map[string]query.Func{
@@ -31,9 +36,7 @@ func (p *parser) aggregate(name string, pos query.Pos) (err error) {
 		if !p.accept(",") {
 			return p.unexpected(`"," and the number of values`)
 		}
-		var k int64
-		k, err = p.positive("topk", "the number of values", 31)
-		a.K = int(k)
+		a.K, err = p.kept()
 	default:
 		a.Var, err = p.aggregated()
 	}
@@ -54,6 +57,20 @@ func (p *parser) aggregate(name string, pos query.Pos) (err error) {
 	p.columns[a.Column] = true
 	p.q.Aggregates = append(p.q.Aggregates, a)
 	return nil
+}
+
+// kept reads the number of values of a topk, which the semiring of that name
+// bounds.
+func (p *parser) kept() (int, error) {
+	pos := p.Pos()
+	k, err := p.positive("topk", "the number of values", 31)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := semiring.Canonical(fmt.Sprintf("topk(%d)", k)); err != nil {
+		return 0, fmt.Errorf("%v: %w", pos, err)
+	}
+	return int(k), nil
 }
 
 // countDistinct reads the word that has to stand in a count with an argument.

@@ -234,6 +234,22 @@ func TestLarge(t *testing.T) {
 	}
 }
 
+// TestLargeSemirings: the message of a long semiring is short.
+func TestLargeSemirings(t *testing.T) {
+	for _, deep := range []string{"(", "access(a < ", "access(", "a < ", "a*", "\"b\"<", "é", "cap(3)", "<"} {
+		for _, start := range []string{"", "access(", "cap(", "access(a < ", "minplus "} {
+			for _, end := range []string{"", ")", "cap(0)", "a < a)", "a)"} {
+				_, err := Parse("q(x) :- r(x) semiring " + start + strings.Repeat(deep, 1<<12) + end)
+				if err == nil && deep != "é" {
+					t.Errorf("%q, %q over and over and %q was accepted", start, deep, end)
+				} else if err != nil && len(err.Error()) > 300 {
+					t.Errorf("%q, %q over and over and %q: the message has %d bytes: %.200v", start, deep, end, len(err.Error()), err)
+				}
+			}
+		}
+	}
+}
+
 // TestCutTexts reads every beginning of some texts; none may panic.
 func TestCutTexts(t *testing.T) {
 	for _, text := range []string{

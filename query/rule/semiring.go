@@ -2,11 +2,12 @@ package rule
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/term"
+	"github.com/triegs/triegs/semiring"
 )
 
 // semiring reads the semiring of the query and reports whether it is counting.
@@ -16,12 +17,9 @@ func (p *parser) semiring() (counting bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	name, err := canonicalSemiring(words)
-	switch {
-	case errors.Is(err, errs.ErrUnsupported):
-		return false, pos.Unsupported("%v", err)
-	case err != nil:
-		return false, pos.Syntax("%v", err)
+	name, err := semiring.Canonical(strings.Join(words, " "))
+	if err != nil {
+		return false, fmt.Errorf("%v: %w", pos, err)
 	}
 	switch name {
 	case "count":

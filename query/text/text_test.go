@@ -18,6 +18,7 @@ func TestChoice(t *testing.T) {
 		{"selected(x) :- r(x)", "selected(v0) :- <r>(v0)."},
 		{"base_2(x) :- r(x)", "base_2(v0) :- <r>(v0)."},
 		{"ask(x) :- r(x)", "ask(v0) :- <r>(v0)."},
+		{"SELECT (COUNT(*) AS ?n) ?x { ?x :r ?y } GROUP BY ?x", "q(v0, count()) :- <r>(v0, v1)."},
 	} {
 		q, err := Parse(c.text)
 		if err != nil {
@@ -54,6 +55,9 @@ func FuzzText(f *testing.F) {
 		"SELECT ?x { ?x :q ?y } WINDOW [LAST 10]",
 		"SELECT ?x { ?x :q ?y . ?x :q_ [] FILTER (?x < 1) FILTER(?y != 'a') }",
 		"SELECT ?x { ?x :p ?y FILTER (?x < 1 && !(?y NOT IN (1, <b>)) || ?y>=true) } VALUES (?x ?y) { (1 2) }",
+		"q(x, count(), topk(a, 3), count(distinct a)) :- r(x, a)[1m]", "q(x) :- r(x)@[1m] semiring access(a < \"b c\") * why set",
+		"SELECT ?x (COUNT(*) AS ?n) (MIN(?y) AS ?m) { ?x :q ?y } WINDOW [LAST 3] GROUP BY ?x",
+		"SELECT (COUNT(*) AS ?n) (COUNT(?x) AS ?m) (SUM(?y) AS ?s) { ?x :q ?y FILTER (?y IN (1, 2)) }",
 		"PREFIX a: <http://a/> SELECT ?x { ?x a:b%20c\\~d ?y, ?x }",
 	} {
 		f.Add(s)
