@@ -1,6 +1,8 @@
 package triegs
 
 import (
+	"slices"
+
 	"github.com/triegs/triegs/catalog"
 	"github.com/triegs/triegs/query/plan"
 )
@@ -15,8 +17,16 @@ func (q *Query) Name() string { return q.q.Name }
 // Text is the text as it was given.
 func (q *Query) Text() string { return q.q.Text }
 
-// Columns names the columns of an answer.
-func (q *Query) Columns() []string { return append([]string(nil), q.q.Plan.Query.Columns...) }
+// Columns names the columns of an answer: those of the output variables, then
+// those of the aggregates.
+func (q *Query) Columns() []string { return slices.Clone(columns(q.q.Plan.Query)) }
+
+// Aggregates is the number of aggregates, which are the last columns.
+func (q *Query) Aggregates() int { return len(q.q.Plan.Query.Aggregates) }
+
+// Semiring names the semiring whose values annotate the answers. It is empty for
+// the natural numbers, for distinct answers, and for a query with aggregates.
+func (q *Query) Semiring() string { return q.q.Plan.Query.Semiring }
 
 // Class names the structural class of the query, which decides what it costs.
 func (q *Query) Class() string { return q.Explain().Class }

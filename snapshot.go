@@ -274,7 +274,10 @@ func (s *Snapshot) enumerate(ctx context.Context, q *query.Query, b *views.Bound
 	done := ctx.Done()
 	terms := s.db.engine.Dict()
 	faults := terms.Faults()
-	for a := b.Answers(); ; {
+	values := b.Values()
+	a := b.Answers()
+	value := a.Value
+	for {
 		// The pin is held until leave, so this look only makes the
 		// enumeration end soon, and a race with Close is harmless.
 		if err := s.ended(); err != nil {
@@ -299,20 +302,52 @@ func (s *Snapshot) enumerate(ctx context.Context, q *query.Query, b *views.Bound
 			row.ids[i] = a.Value(v)
 		}
 		var err error
-		if row.multiplicity, err = a.Multiplicity(); err != nil {
-			err = edge(err)
+		if row.multiplicity, err = a.Multiplicity(); err == nil {
+			err = row.read(values, value)
 		}
-		if !yield(row, err) {
+		if !yield(row, edge(err)) {
 			return
 		}
 	}
 }
 
 func (s *Snapshot) newRow(q *query.Query) *Row {
-	return &Row{columns: q.Columns, ids: make([]uint64, len(q.Head)), terms: s.db.engine.Dict()}
+	return &Row{columns: columns(q), ids: make([]uint64, len(q.Head)), terms: s.db.engine.Dict()}
 }
 
-// Lookup finds one answer by its columns, in their order, with its annotation.
+// columns names the columns of the rows of q.
+func columns(q *query.Query) []string {
+	if len(q.Aggregates) == 0 {
+		return q.Columns
+	}
+	list := slices.Clone(q.Columns)
+	for _, a := range q.Aggregates {
+		list = append(list, a.Column)
+	}
+	return list
+}
+
+// read sets the values of an answer whose multiplicity is set. On an error there
+// are none.
+func (r *Row) read(from *views.Values, value func(query.Var) uint64) error {
+	n := from.Outputs()
+	if n == 0 {
+		return nil
+	}
+	r.values = slices.Grow(r.values[:0], n)[:n]
+	for i := range r.values {
+		v, err := from.Read(i, value, r.multiplicity)
+		if err != nil {
+			clear(r.values)
+			return err
+		}
+		r.values[i] = v
+	}
+	return nil
+}
+
+// Lookup finds one answer by its columns (those of the output variables, without
+// the aggregates), in their order, with its annotation.
 // Errors: ErrNoAnswer, ErrArity (not as many terms as columns), ErrValue (the
 // zero Term), ErrOverflow,
 // ErrNoSuchQuery and those of a snapshot that has ended. Cost: one probe for
@@ -355,16 +390,21 @@ func (s *Snapshot) lookup(name string, tuple []Term) (*Row, error) {
 		}
 		row.ids[i], ids[head[i]] = id, id
 	}
-	row.multiplicity, err = b.Lookup(func(v query.Var) uint64 { return ids[v] })
-	if err == nil && row.multiplicity == 0 {
-		err = fmt.Errorf("%w: of query %s", ErrNoAnswer, name)
+	value := func(v query.Var) uint64 { return ids[v] }
+	row.multiplicity, err = b.Lookup(value)
+	switch {
+	case err != nil:
+		return row, err
+	case row.multiplicity == 0:
+		return row, fmt.Errorf("%w: of query %s", ErrNoAnswer, name)
 	}
-	return row, err
+	return row, row.read(b.Values(), value)
 }
 
 // Count returns the number of distinct answers of a registered query and the
 // sum of their multiplicities, in one pass over the views: linear in them, never
-// in the answers. Errors: ErrOverflow, ctx's, ErrNoSuchQuery and those of a
+// in the answers. For a query with aggregates or a semiring the sum is the number
+// of answers. Errors: ErrOverflow, ctx's, ErrNoSuchQuery and those of a
 // snapshot that has ended.
 func (s *Snapshot) Count(ctx context.Context, query string) (distinct, total int64, err error) {
 	if err := s.enter(); err != nil {

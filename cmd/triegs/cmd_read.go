@@ -56,7 +56,7 @@ func (c *selectCmd) Run(a *app) error {
 	}
 	return a.reading(c.source, func(_ *triegs.DB, snap *triegs.Snapshot) error {
 		w := c.writer(a)
-		if err := w.Begin(name, q.Columns(), !q.Distinct()); err != nil {
+		if err := w.Begin(name, shapeOf(q)); err != nil {
 			return err
 		}
 		return a.printRows(w, name, snap.Select(a.ctx, c.Text))

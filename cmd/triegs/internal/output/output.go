@@ -41,6 +41,18 @@ const (
 type Row interface {
 	Term(i int) triegs.Term
 	Multiplicity() int64
+	Value(i int) any
+}
+
+// Shape says what the rows of a query look like.
+type Shape struct {
+	// Columns are those of the terms.
+	Columns []string
+	// Values name the values behind them: aggregates, or "value" alone.
+	Values []string
+	// Counting tells that answers have a multiplicity, which is then the last
+	// field, n.
+	Counting bool
 }
 
 // Writer writes the answers of one query after the other. It is used by one
@@ -50,11 +62,10 @@ type Writer struct {
 	format Format
 	sorted bool
 
-	name     []byte // the printed name of the query
-	keys     [][]byte
-	columns  int
-	counting bool
-	line     []byte // the fields of a row, separated by tabs
+	name  []byte // the printed name of the query
+	keys  [][]byte
+	shape Shape
+	line  []byte // the fields of a row, separated by tabs
 
 	// Rows that wait to be sorted: fields as in line, one after the other.
 	held []byte
@@ -67,13 +78,13 @@ func New(w io.Writer, format Format, sorted bool) *Writer {
 	return &Writer{w: bufio.NewWriterSize(w, 64<<10), format: format, sorted: sorted}
 }
 
-// Begin starts the answers of a query with the given output columns. counting
-// tells that its answers have a multiplicity, which is then the last field, n.
-func (w *Writer) Begin(query string, columns []string, counting bool) error {
-	w.columns, w.counting = len(columns), counting
+// Begin starts the answers of a query.
+func (w *Writer) Begin(query string, shape Shape) error {
+	w.shape = shape
+	columns := slices.Concat(shape.Columns, shape.Values)
 	if w.format == JSONL {
 		w.name = AppendJSONString(nil, query)
-		w.keys = jsonKeys(columns, counting)
+		w.keys = jsonKeys(columns, shape.Counting)
 		return nil
 	}
 	w.name = AppendEscaped(nil, query)
@@ -81,7 +92,7 @@ func (w *Writer) Begin(query string, columns []string, counting bool) error {
 	for _, c := range columns {
 		w.line = AppendEscaped(append(w.line, '\t'), c)
 	}
-	if counting {
+	if shape.Counting {
 		w.line = append(w.line, "\tn"...)
 	}
 	return w.writeLine(w.line)
@@ -111,7 +122,7 @@ func jsonKeys(columns []string, counting bool) [][]byte {
 // Row writes one answer.
 func (w *Writer) Row(r Row) error {
 	w.line = append(w.line[:0], w.name...)
-	for i := range w.columns {
+	for i := range w.shape.Columns {
 		w.line = append(w.line, '\t')
 		if w.format == JSONL {
 			w.line = AppendJSON(w.line, r.Term(i))
@@ -119,7 +130,15 @@ func (w *Writer) Row(r Row) error {
 			w.line = AppendPlain(w.line, r.Term(i))
 		}
 	}
-	if w.counting {
+	for i := range w.shape.Values {
+		w.line = append(w.line, '\t')
+		if w.format == JSONL {
+			w.line = appendJSONValue(w.line, r.Value(i))
+		} else {
+			w.line = appendPlainValue(w.line, r.Value(i))
+		}
+	}
+	if w.shape.Counting {
 		w.line = strconv.AppendInt(append(w.line, '\t'), r.Multiplicity(), 10)
 	}
 	if w.sorted {

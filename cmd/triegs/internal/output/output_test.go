@@ -14,10 +14,13 @@ import (
 type row struct {
 	terms []triegs.Term
 	n     int64
+
+	values []any
 }
 
 func (r row) Term(i int) triegs.Term { return r.terms[i] }
 func (r row) Multiplicity() int64    { return r.n }
+func (r row) Value(i int) any        { return r.values[i] }
 
 func TestTerms(t *testing.T) {
 	const xsd = "http://www.w3.org/2001/XMLSchema#"
@@ -86,7 +89,7 @@ func TestWriter(t *testing.T) {
 			w := New(&b, tc.format, tc.sorted)
 			// Twice, since a writer is used for one query after the other.
 			for range 2 {
-				if err := w.Begin("q", []string{"x", "y"}, tc.counting); err != nil {
+				if err := w.Begin("q", Shape{Columns: []string{"x", "y"}, Counting: tc.counting}); err != nil {
 					t.Fatal(err)
 				}
 				for _, r := range rows {
@@ -110,7 +113,7 @@ func TestNullary(t *testing.T) {
 	for format, want := range map[Format]string{TSV: "query\tn\nq\t6\n", JSONL: `{"query":"q","n":6}` + "\n"} {
 		var b strings.Builder
 		w := New(&b, format, false)
-		if err := errors.Join(w.Begin("q", nil, true), w.Row(row{n: 6}), w.End()); err != nil {
+		if err := errors.Join(w.Begin("q", Shape{Counting: true}), w.Row(row{n: 6}), w.End()); err != nil {
 			t.Fatal(err)
 		}
 		if b.String() != want {
@@ -124,7 +127,7 @@ func TestKeyCollision(t *testing.T) {
 	var b strings.Builder
 	w := New(&b, JSONL, false)
 	r := row{[]triegs.Term{triegs.Int(1), triegs.Int(2), triegs.Int(3)}, 4}
-	if err := errors.Join(w.Begin("q", []string{"n", "query", "_n"}, true), w.Row(r), w.End()); err != nil {
+	if err := errors.Join(w.Begin("q", Shape{Columns: []string{"n", "query", "_n"}, Counting: true}), w.Row(r), w.End()); err != nil {
 		t.Fatal(err)
 	}
 	if want := `{"_query":"q","n":1,"query":2,"_n":3,"__n":4}` + "\n"; b.String() != want {
@@ -154,7 +157,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
 func TestWriteErrors(t *testing.T) {
 	w := New(fullDisk{}, TSV, false)
 	var err error
-	if err = w.Begin("q", []string{"x", "y"}, true); err == nil {
+	if err = w.Begin("q", Shape{Columns: []string{"x", "y"}, Counting: true}); err == nil {
 		err = w.Row(rows[0])
 	}
 	if err == nil {
@@ -171,7 +174,7 @@ func TestWriteErrors(t *testing.T) {
 // TestRowAllocations pins that a row costs nothing but its text.
 func TestRowAllocations(t *testing.T) {
 	w := New(discard{}, TSV, false)
-	if err := w.Begin("q", []string{"x", "y"}, true); err != nil {
+	if err := w.Begin("q", Shape{Columns: []string{"x", "y"}, Counting: true}); err != nil {
 		t.Fatal(err)
 	}
 	var r Row = row{[]triegs.Term{triegs.String("person:1"), triegs.Float(2.5)}, 7}
@@ -183,3 +186,28 @@ func TestRowAllocations(t *testing.T) {
 type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// TestValues prints the values of aggregates and semirings behind the terms.
+func TestValues(t *testing.T) {
+	r := row{terms: []triegs.Term{triegs.String("a")}, values: []any{
+		int64(3), 2.5, "secret", triegs.Time(time.Unix(0, 0)), []any{int64(2), 1.5}, [][]string{{"t1", "t2"}, {}}, nil,
+	}}
+	names := []string{"count()", "avg(x)", "level", "max(t)", "topk(x, 2)", "why", "none"}
+	const date = `1970-01-01T00:00:00Z`
+	const xsd = "http://www.w3.org/2001/XMLSchema#"
+	for format, want := range map[Format]string{
+		TSV: "query\tx\t" + strings.Join(names, "\t") + "\n" +
+			"q\ta\t3\t2.5\tsecret\t\"" + date + "\"^^<" + xsd + "dateTime>\t{2,1.5}\t{{t1,t2},{}}\t{}\n",
+		JSONL: `{"query":"q","x":"a","count()":3,"avg(x)":2.5,"level":"secret","max(t)":{"literal":"` + date + `","datatype":"` + xsd +
+			`dateTime"},"topk(x, 2)":[2,1.5],"why":[["t1","t2"],[]],"none":null}` + "\n",
+	} {
+		var out strings.Builder
+		w := New(&out, format, false)
+		if err := errors.Join(w.Begin("q", Shape{Columns: []string{"x"}, Values: names}), w.Row(r), w.End()); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != want {
+			t.Errorf("%s: %s, want %s", format, out.String(), want)
+		}
+	}
+}
