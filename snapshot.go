@@ -452,6 +452,6 @@ func (s *Snapshot) evaluate(ctx context.Context, text string) (*plan.Plan, *view
 			return nil, nil, fmt.Errorf("%d:%d: %w: a window wants a registered query", a.Pos.Line, a.Pos.Col, ErrUnsupported)
 		}
 	}
-	b, err := epoch.Evaluate(ctx, s.vector, s.db.engine.Dict(), p)
+	b, err := s.db.engine.Evaluate(ctx, s.vector, p)
 	return p, b, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/triegs/triegs/internal/term"
 	"github.com/triegs/triegs/mvcc"
 	"github.com/triegs/triegs/rootvec"
+	"github.com/triegs/triegs/semiring"
 	"github.com/triegs/triegs/trie"
 	"github.com/triegs/triegs/views"
 	"github.com/triegs/triegs/window"
@@ -42,6 +43,10 @@ type Schema struct {
 type Engine struct {
 	// Current is the published state.
 	Current rootvec.Current
+
+	// algebras are those of the registered queries by name, extra those of the user.
+	algebras map[string]semiring.Algebra
+	extra    map[string]semiring.Definition
 
 	lock    chan struct{} // holds one token from Begin to Commit or Rollback
 	dict    *dict.Dict

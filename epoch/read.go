@@ -10,6 +10,7 @@ import (
 	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/query/plan"
 	"github.com/triegs/triegs/rootvec"
+	"github.com/triegs/triegs/semiring"
 	"github.com/triegs/triegs/trie"
 	"github.com/triegs/triegs/views"
 )
@@ -19,6 +20,7 @@ type pinnedResolver struct {
 	dict   *dict.Dict
 	limit  uint64
 	number map[shown]int
+	extra  map[string]semiring.Definition
 }
 
 // shown is a relation as a window shows it.
@@ -42,13 +44,14 @@ func (r pinnedResolver) RelationNumber(name string, w query.Window) int {
 // indexes that the epoch has. Errors: ErrArity, ErrOverflow, ErrUnsupported (a
 // window that no registered query has), ctx's, and that of a term whose text
 // could not be read.
-func Evaluate(ctx context.Context, v *rootvec.Vector, d *dict.Dict, p *plan.Plan) (*views.Bound, error) {
+func (e *Engine) Evaluate(ctx context.Context, v *rootvec.Vector, p *plan.Plan) (*views.Bound, error) {
+	d := e.dict
 	faults := d.Faults()
 	s := v.Catalog.(*Schema)
 	if _, err := s.CheckArities(p); err != nil {
 		return nil, err
 	}
-	r := pinnedResolver{dict: d, limit: v.Terms, number: make(map[shown]int)}
+	r := pinnedResolver{dict: d, limit: v.Terms, number: make(map[shown]int), extra: e.extra}
 	f := views.Facts{Space: v.Space, Roots: v.Roots}
 	for i := range p.Aliases {
 		a := &p.Aliases[i]

@@ -25,7 +25,7 @@ func (e *Engine) Verify(ctx context.Context, v *rootvec.Vector) error {
 		return fmt.Errorf("%w: epoch %d has content digest %v, its facts have %v", errs.ErrCorrupt, v.Epoch, v.Digest, digest)
 	}
 	for _, q := range s.Queries() {
-		fresh, err := Evaluate(ctx, v, e.dict, q.Plan)
+		fresh, err := e.Evaluate(ctx, v, q.Plan)
 		if err == nil {
 			err = s.Views[q.Name].Bind(v.Space, v.Roots).Compare(ctx, fresh)
 		}

@@ -61,7 +61,7 @@ func Evaluate(p *plan.Plan, f Facts, r Resolver, check func() error) (*Bound, er
 
 // pinned makes a relation of one of a pinned epoch.
 func (s *Store) pinned(f *Facts, pr *PinnedRelation, check func() error) (*Relation, error) {
-	rel := &Relation{arity: pr.Arity}
+	rel := &Relation{arity: pr.Arity, serial: s.serial()}
 	parts := [][]PinnedIndex{pr.Indexes}
 	if len(pr.Rest) > 0 && f.Roots[pr.Rest[0].Slot] != 0 {
 		parts = append(parts, pr.Rest)

@@ -63,10 +63,10 @@ func TestTerms(t *testing.T) {
 // rows are in an order that sorting by whole lines would get wrong: \x01 comes
 // before the tab.
 var rows = []row{
-	{[]triegs.Term{triegs.String("b"), triegs.Int(10)}, 1},
-	{[]triegs.Term{triegs.String("a\x01"), triegs.Int(1)}, 2},
-	{[]triegs.Term{triegs.String("a"), triegs.Int(9)}, 3},
-	{[]triegs.Term{triegs.String("a"), triegs.Int(10)}, 4},
+	{[]triegs.Term{triegs.String("b"), triegs.Int(10)}, 1, nil},
+	{[]triegs.Term{triegs.String("a\x01"), triegs.Int(1)}, 2, nil},
+	{[]triegs.Term{triegs.String("a"), triegs.Int(9)}, 3, nil},
+	{[]triegs.Term{triegs.String("a"), triegs.Int(10)}, 4, nil},
 }
 
 func TestWriter(t *testing.T) {
@@ -126,7 +126,7 @@ func TestNullary(t *testing.T) {
 func TestKeyCollision(t *testing.T) {
 	var b strings.Builder
 	w := New(&b, JSONL, false)
-	r := row{[]triegs.Term{triegs.Int(1), triegs.Int(2), triegs.Int(3)}, 4}
+	r := row{[]triegs.Term{triegs.Int(1), triegs.Int(2), triegs.Int(3)}, 4, nil}
 	if err := errors.Join(w.Begin("q", Shape{Columns: []string{"n", "query", "_n"}, Counting: true}), w.Row(r), w.End()); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestRowAllocations(t *testing.T) {
 	if err := w.Begin("q", Shape{Columns: []string{"x", "y"}, Counting: true}); err != nil {
 		t.Fatal(err)
 	}
-	var r Row = row{[]triegs.Term{triegs.String("person:1"), triegs.Float(2.5)}, 7}
+	var r Row = row{[]triegs.Term{triegs.String("person:1"), triegs.Float(2.5)}, 7, nil}
 	if n := testing.AllocsPerRun(1000, func() { w.Row(r) }); n > 0 {
 		t.Errorf("%v allocations a row", n)
 	}
