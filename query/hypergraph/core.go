@@ -173,10 +173,7 @@ func ringStep(g *graph, at, last, start int, closing bool) (atom, next int) {
 // when it is not free-connex (Bagan, Durand and Grandjean, CSL 2007). The
 // search runs from each output variable in turn and never passes through one.
 func (q *problem) freePath() *Core {
-	w := &walk{
-		from: make([]int, q.nv), via: make([]int, q.nv), dist: make([]int, q.nv),
-		met: make([]int, q.nv), spent: make([]int, len(q.edges)),
-	}
+	w := q.newWalk()
 	for x, out := range q.out {
 		if !out {
 			continue
@@ -198,6 +195,13 @@ type walk struct {
 	via    []int // the atom that holds both
 	dist   []int // steps from the start
 	queue  []int
+}
+
+func (q *problem) newWalk() *walk {
+	return &walk{
+		from: make([]int, q.nv), via: make([]int, q.nv), dist: make([]int, q.nv),
+		met: make([]int, q.nv), spent: make([]int, len(q.edges)),
+	}
 }
 
 // walkFrom returns the output variable nearest to x, through variables that are

@@ -8,7 +8,9 @@
 // [Analyze] decides which of the classes acyclic, free-connex, strong-connex,
 // q-hierarchical, exists-hierarchical, head-cluster and full hold, and for
 // each class that fails it finds a [Core]: a few variables and atoms that
-// prove the failure and can be shown to a user.
+// prove the failure and can be shown to a user. [Extend] finds what keeps an
+// acyclic query from being free-connex as the variables that would have to be
+// output.
 //
 // # Guarantees
 //
