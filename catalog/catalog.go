@@ -152,7 +152,28 @@ func Compile(source string, o Options) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plan.Compile(q)
+	p, err := plan.Compile(q)
+	if err == nil {
+		err = evaluated(p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// evaluated refuses the plans for which there is no evaluation: of queries that
+// are not full, and with values.
+func evaluated(p *plan.Plan) error {
+	at := p.Query.HeadPos
+	switch {
+	case len(p.Clusters)+len(p.Extra) > 0:
+		x := p.Explain()
+		return at.Unsupported("the query is %s, and only full acyclic queries are evaluated: %s", x.Class, x.Core)
+	case len(p.Payload.Outputs) > 0:
+		return at.Unsupported("aggregates and semirings are not evaluated")
+	}
+	return nil
 }
 
 // Parse reads a query text without planning it.

@@ -19,10 +19,11 @@ const (
 	MaxArgs  = 1 << 14 // arguments of all atoms together
 )
 
-// Compile plans a full acyclic query. A query of another class, one beyond
-// MaxAtoms or MaxArgs, and one with a filter or an inline table that no single atom
-// covers are errs.ErrUnsupported; a relation used with two arities is
-// errs.ErrArity. All name the line and column.
+// Compile plans an acyclic query. A cyclic query, one beyond MaxAtoms or MaxArgs,
+// and one with a filter or an inline table that no single atom covers are
+// errs.ErrUnsupported; a relation used with two arities is errs.ErrArity; an output
+// or aggregated variable that no atom holds is errs.ErrSyntax. All name the line
+// and column.
 func Compile(q *query.Query) (*Plan, error) {
 	p, _, err := prepare(q)
 	if err != nil {
@@ -36,7 +37,7 @@ func Compile(q *query.Query) (*Plan, error) {
 	return p, nil
 }
 
-// prepare does all of Compile but for the tree. When the class of the query is
+// prepare does all of Compile but for the trees. When the class of the query is
 // the only thing that stands against it, the plan is returned with the error,
 // and refused is set.
 func prepare(q *query.Query) (p *Plan, refused bool, err error) {
@@ -53,42 +54,20 @@ func prepare(q *query.Query) (p *Plan, refused bool, err error) {
 	if err := p.normalise(); err != nil {
 		return nil, false, err
 	}
+	if err := p.setPayload(); err != nil {
+		return nil, false, err
+	}
 	p.classify()
-	if !p.Class.FullAcyclic() {
-		return p, true, q.HeadPos.Unsupported("the query is %s, and only full acyclic queries are evaluated: %s", p.Class, p.coreSentence())
+	if !p.Class.Acyclic {
+		return p, true, q.HeadPos.Unsupported("the query is %s, and only acyclic queries are evaluated: %s", p.Class, p.coreSentence())
 	}
+	p.extend()
 	return p, false, nil
-}
-
-// choose sets the tree to the first of the best ones. Where none of the least
-// cost bounds what windows cost, one of a greater cost may.
-func (p *Plan) choose() {
-	schemas := make([][]query.Var, len(p.Aliases))
-	for i := range p.Aliases {
-		schemas[i] = slices.Sorted(slices.Values(p.Aliases[i].Vars))
-	}
-	p.chooseFrom(bestTrees(schemas, p.Aliases, free))
-	if p.windowed() && !p.Score.Bounded {
-		p.chooseFrom(bestTrees(schemas, p.Aliases, windowLevels))
-	}
-}
-
-func (p *Plan) chooseFrom(trees []candidate) {
-	for _, c := range trees {
-		nodes := number(p.Aliases, c.shape)
-		if s := score(p.Aliases, nodes); p.Nodes == nil || s.compare(p.Score) < 0 {
-			p.Nodes, p.Score = nodes, s
-		}
-	}
 }
 
 // classify decides the class of the query as it is after folding.
 func (p *Plan) classify() {
-	atoms := make([][]int, len(p.Aliases))
-	for i := range p.Aliases {
-		atoms[i] = ints(p.Aliases[i].Vars)
-	}
-	a := hypergraph.Analyze(atoms, ints(p.Query.Head))
+	a := hypergraph.Analyze(p.schemas(), ints(p.Query.Head))
 	p.Class, p.Core = a.Class, a.Core
 }
 

@@ -73,10 +73,11 @@ func (p *Plan) Explain() *Explanation {
 		Name: p.Query.Name, Class: p.Class.String(), Flags: p.Class,
 		Evaluable: p.Nodes != nil, Empty: p.Never,
 	}
-	if p.Class.FullAcyclic() {
+	if x.Evaluable {
 		s := p.Score
 		x.Tree, x.Score = p.Tree(), &s
-	} else {
+	}
+	if !p.Class.FullAcyclic() {
 		x.Core = p.coreSentence()
 		if p.Core != nil {
 			x.CoreKind = p.Core.Kind.String()
@@ -147,7 +148,7 @@ func (x *Explanation) String() string {
 	}
 	line("core", core)
 	if !x.Evaluable {
-		line("evaluated", "no, only full acyclic queries are; the costs are those of the class")
+		line("evaluated", "no, only acyclic queries are; the costs are those of the class")
 	}
 	if x.Empty {
 		line("answers", "none ever, a condition without variables is false")

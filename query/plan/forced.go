@@ -12,8 +12,9 @@ import (
 	"github.com/triegs/triegs/query"
 )
 
-// CompileWithTree compiles a query over the given tree instead of the best one.
-// It is there for tests that compare trees. The tree is written as Tree does,
+// CompileWithTree compiles a full acyclic query over the given tree instead of the
+// best one; one of another class is errs.ErrUnsupported. It is there for tests that
+// compare trees. The tree is written as Tree does,
 // where "->" may stand for the arrow; aliases are named as by AliasName. A text
 // that is no tree of the query is errs.ErrValue.
 func CompileWithTree(q *query.Query, tree string) (*Plan, error) {
@@ -21,14 +22,18 @@ func CompileWithTree(q *query.Query, tree string) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(p.Extra) > 0 || len(p.findClusters()) > 0 {
+		return nil, q.HeadPos.Unsupported("the query is %s, and trees are read for full acyclic queries only", p.Class)
+	}
 	r := &treeReader{p: p, rest: strings.ReplaceAll(tree, "->", "→")}
 	root, err := r.node(true)
 	if err == nil && r.rest != "" {
 		err = fmt.Errorf("%q is left over", r.rest)
 	}
 	if err == nil {
-		p.Nodes = number(p.Aliases, root)
-		p.Score = score(p.Aliases, p.Nodes)
+		g := p.top()
+		p.Nodes = g.number(root)
+		p.Score = g.score(p.Nodes)
 		err = p.check()
 	}
 	if err != nil {

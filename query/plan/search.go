@@ -31,6 +31,10 @@ import (
 // shorter one, and facts with windows pass so many levels only. Then a part is
 // solved for each number of levels that are left to it, and what hangs under a
 // top has one less, what is lifted above it has not.
+//
+// The tree of a cluster hangs below its output variables as a part below its key.
+// Its edges carry annotations, and what a tree is chosen by first is the number of
+// those across which one tuple below may change many above.
 
 // exhaustiveMax is the number of aliases up to which all trees of the least
 // depth sum are compared in every entry of their score.
@@ -54,14 +58,14 @@ type shape struct {
 // from the bottom.
 type candidate struct {
 	*shape
-	cost   int64 // of the aliases above others within the subtree, added up
-	height int   // aliases on the longest way down
+	cost   cost // of the edges, and the aliases above others, within the subtree
+	height int  // aliases on the longest way down
 	nodes  int
 }
 
 // better is the lexicographic order of candidates for the same part.
 func (c candidate) better(d candidate) bool {
-	return cmp.Or(cmp.Compare(c.cost, d.cost), cmp.Compare(c.height, d.height), cmp.Compare(c.nodes, d.nodes)) < 0
+	return cmp.Or(c.cost.compare(d.cost), cmp.Compare(c.height, d.height), cmp.Compare(c.nodes, d.nodes)) < 0
 }
 
 // part is a set of aliases to be hung below a key.
@@ -83,67 +87,87 @@ const (
 	free         = windowLevels + 1
 )
 
+// cost is what trees are compared by first. It adds up, entry by entry, and is
+// ordered like a pair.
+type cost struct {
+	// loose counts the annotated edges whose parent is not contained in the child.
+	loose int64
+	// rest is the churn, above a sum of depths.
+	rest int64
+}
+
 // impossible is more than the cost of any tree, and a thousand times as much is
 // still an int64.
-const impossible = int64(1) << 52
+var impossible = cost{loose: 1 << 52}
 
-// search holds what is known of one query.
+func (c cost) plus(d cost) cost  { return cost{c.loose + d.loose, c.rest + d.rest} }
+func (c cost) minus(d cost) cost { return cost{c.loose - d.loose, c.rest - d.rest} }
+
+func (c cost) compare(d cost) int {
+	return cmp.Or(cmp.Compare(c.loose, d.loose), cmp.Compare(c.rest, d.rest))
+}
+
+func (c cost) less(d cost) bool { return c.compare(d) < 0 }
+
+// search holds what is known of one query, or of one cluster.
 type search struct {
+	*ground
 	schemas [][]query.Var // of each alias, ascending
-	aliases []Alias       // for their windows
 	occ     [][]int       // by variable: the aliases that hold it
 	parts   []*part
 	partIDs map[string]int // by key and least alias
 	keys    [][]query.Var
 	keyIDs  map[string]int
-	within  [][]bool  // within[j][k]: key j is contained in key k
-	rest    [][]int   // by alias: the parts that the others fall into when it is the top
-	costs   [][]int64 // by alias and part of rest: what it costs the part to have it above
-	longer  [][]bool  // likewise: the alias holds facts longer than some alias of the part
-	keep    int       // tied candidates kept for each part
-	name    []byte    // scratch
+	within  [][]bool // within[j][k]: key j is contained in key k
+	rest    [][]int  // by alias: the parts that the others fall into when it is the top
+	costs   [][]cost // by alias and part of rest: what it costs the part to have it above
+	longer  [][]bool // likewise: the alias holds facts longer than some alias of the part
+	keep    int      // tied candidates kept for each part
+	name    []byte   // scratch
 }
 
 // bestTrees returns the trees of the least cost, in a fixed order: all of them
-// for few aliases, else one of the least height. Schemas are ascending and the
-// hypergraph is acyclic. The cost is the sum of churn and, where that is equal,
-// the depth sum. Levels, if not free, bounds how many aliases may stand above
+// for few aliases, else one of the least height. The hypergraph is acyclic, also
+// with the key as an atom. The cost is the number of loose edges; where that is
+// equal (as it is for Boolean edges, which are not counted), the sum of churn;
+// then the depth sum. Levels, if not free, bounds how many aliases may stand above
 // each other on the way of a fact with a window, and lets none stand above a
 // shorter window; there may then be no tree.
 //
 // Cost: O(m s) to find the parts of m aliases of total arity s, O(m^2) to weigh
 // them, then one step for each part, each alias that may be its top and each
 // part below that.
-func bestTrees(schemas [][]query.Var, aliases []Alias, levels int) []candidate {
-	if len(schemas) <= exhaustiveMax {
-		return bestTreesKeeping(schemas, aliases, levels, tiedMax)
+func bestTrees(g *ground, levels int) []candidate {
+	if len(g.rels) <= exhaustiveMax {
+		return bestTreesKeeping(g, levels, tiedMax)
 	}
-	return bestTreesKeeping(schemas, aliases, levels, 1)
+	return bestTreesKeeping(g, levels, 1)
 }
 
-func bestTreesKeeping(schemas [][]query.Var, aliases []Alias, levels, keep int) []candidate {
+func bestTreesKeeping(g *ground, levels, keep int) []candidate {
 	s := &search{
-		schemas: schemas, aliases: aliases,
+		ground: g, schemas: make([][]query.Var, len(g.rels)),
 		partIDs: make(map[string]int), keyIDs: make(map[string]int), keep: keep,
 	}
-	for a, vs := range schemas {
-		for _, v := range vs {
+	for a := range g.rels {
+		s.schemas[a] = slices.Sorted(slices.Values(g.rels[a].Vars))
+		for _, v := range s.schemas[a] {
 			for int(v) >= len(s.occ) {
 				s.occ = append(s.occ, nil)
 			}
 			s.occ[v] = append(s.occ[v], a)
 		}
 	}
-	all := make([]int, len(schemas))
+	all := make([]int, len(s.schemas))
 	for a := range all {
 		all[a] = a
 	}
 	// The whole is no component, though it has the empty key like the
-	// components of a product.
-	root := s.addPart(s.keyID(nil), all)
-	s.rest = make([][]int, len(schemas))
+	// components of a product, or that of a cluster its output.
+	root := s.addPart(s.keyID(g.key), all)
+	s.rest = make([][]int, len(s.schemas))
 	c := newCutter(s)
-	for p := range schemas {
+	for p := range s.schemas {
 		s.rest[p] = c.cut(p)
 	}
 	s.within = make([][]bool, len(s.keys))
@@ -159,20 +183,25 @@ func bestTreesKeeping(schemas [][]query.Var, aliases []Alias, levels, keep int) 
 
 // weigh finds what each top costs each part that may hang below it.
 func (s *search) weigh() {
-	life := longest(s.aliases)
-	s.costs, s.longer = make([][]int64, len(s.rest)), make([][]bool, len(s.rest))
+	life := longest(s.rels)
+	s.costs, s.longer = make([][]cost, len(s.rest)), make([][]bool, len(s.rest))
 	for top, parts := range s.rest {
-		s.costs[top], s.longer[top] = make([]int64, len(parts)), make([]bool, len(parts))
+		s.costs[top], s.longer[top] = make([]cost, len(parts)), make([]bool, len(parts))
 		for i, r := range parts {
-			sub := s.parts[r]
-			s.costs[top][i] = int64(len(sub.aliases))
+			sub, c := s.parts[r], &s.costs[top][i]
+			c.rest = int64(len(sub.aliases))
+			if s.annotated {
+				// Where the top is contained in the part the edge is none of those, but
+				// then the part is lifted, which is better in everything.
+				c.loose = 1
+			}
 			if !sub.windows {
 				continue
 			}
 			for _, a := range sub.aliases {
-				c := life.churn(&s.aliases[top], &s.aliases[a])
-				s.costs[top][i] += c << depthBits
-				s.longer[top][i] = s.longer[top][i] || c > 1
+				churn := life.churn(&s.rels[top], &s.rels[a])
+				c.rest += churn << depthBits
+				s.longer[top][i] = s.longer[top][i] || churn > 1
 			}
 		}
 	}
@@ -206,7 +235,7 @@ func (s *search) addPart(keyID int, aliases []int) int {
 	p := &part{key: s.keys[keyID], keyID: keyID, aliases: aliases, in: make([]bool, len(s.schemas))}
 	for _, a := range aliases {
 		p.in[a] = true
-		p.windows = p.windows || !s.aliases[a].Window.IsZero()
+		p.windows = p.windows || !s.rels[a].Window.IsZero()
 	}
 	s.parts = append(s.parts, p)
 	return len(s.parts) - 1
@@ -306,17 +335,20 @@ func (s *search) solve(n, levels int) []candidate {
 		if levels == 0 || !contains(s.schemas[top], pt.key) {
 			continue
 		}
-		below, cost := s.below(pt, top, levels)
+		below, sum := s.below(pt, top, levels)
 		chains, saved := s.chains(pt.keyID, below)
-		cost -= saved
-		if cost >= impossible || len(best) > 0 && cost > best[0].cost {
+		sum = sum.minus(saved)
+		if s.annotated && n == 0 && len(chains[0]) == 0 {
+			sum.loose++ // for the edge above the root
+		}
+		if !sum.less(impossible) || len(best) > 0 && best[0].cost.less(sum) {
 			continue
 		}
-		if len(best) > 0 && cost < best[0].cost {
+		if len(best) > 0 && sum.less(best[0].cost) {
 			best = best[:0]
 		}
 		for _, chain := range chains {
-			best = s.assemble(best, top, chain, below, cost)
+			best = s.assemble(best, top, chain, below, sum)
 		}
 	}
 	pt.best[levels], pt.solved[levels] = best, true
@@ -327,7 +359,7 @@ func (s *search) solve(n, levels int) []candidate {
 type hanging struct {
 	*part
 	under, lifted []candidate
-	saved         int64 // what lifting it saves
+	saved         cost // what lifting it saves
 }
 
 // from returns the subtrees among which the part chooses.
@@ -340,7 +372,7 @@ func (h *hanging) from(chain []int) []candidate {
 
 // below solves the parts below a top, and tells what they cost when all hang
 // under it: impossible or more when it cannot be.
-func (s *search) below(pt *part, top, levels int) (below []hanging, cost int64) {
+func (s *search) below(pt *part, top, levels int) (below []hanging, sum cost) {
 	under := levels
 	if levels < free {
 		under--
@@ -353,15 +385,15 @@ func (s *search) below(pt *part, top, levels int) (below []hanging, cost int64) 
 		h := hanging{part: sub, under: s.solve(r, under), lifted: s.solve(r, levels)}
 		down := impossible
 		if len(h.under) > 0 && (levels == free || !s.longer[top][i]) {
-			down = h.under[0].cost + s.costs[top][i]
+			down = h.under[0].cost.plus(s.costs[top][i])
 		}
 		if len(h.lifted) > 0 {
-			h.saved = down - h.lifted[0].cost
+			h.saved = down.minus(h.lifted[0].cost)
 		}
-		cost += down
+		sum = sum.plus(down)
 		below = append(below, h)
 	}
-	return below, cost
+	return below, sum
 }
 
 // contains reports whether all of key is in schema; both ascend.
@@ -383,42 +415,44 @@ func contains(schema, key []query.Var) bool {
 // holding base, that save the most, and how much that is. Ties come in a fixed
 // order and up to tiedMax of them. The empty chain is returned only when there
 // is nothing to lift.
-func (s *search) chains(base int, below []hanging) (chains [][]int, saved int64) {
-	weight := make(map[int]int64)
+func (s *search) chains(base int, below []hanging) (chains [][]int, saved cost) {
+	weight := make(map[int]cost)
 	var keys []int
 	for i := range below {
 		sub := &below[i]
-		if !s.within[base][sub.keyID] || sub.saved == 0 {
+		if !s.within[base][sub.keyID] || sub.saved == (cost{}) {
 			continue
 		}
-		if weight[sub.keyID] == 0 {
+		if weight[sub.keyID] == (cost{}) {
 			keys = append(keys, sub.keyID)
 		}
-		weight[sub.keyID] += sub.saved
+		weight[sub.keyID] = weight[sub.keyID].plus(sub.saved)
 	}
 	slices.SortFunc(keys, func(a, b int) int {
 		return cmp.Or(cmp.Compare(len(s.keys[a]), len(s.keys[b])), slices.Compare(s.keys[a], s.keys[b]))
 	})
-	total := make([]int64, len(keys)) // of the best chain that ends here
+	total := make([]cost, len(keys)) // of the best chain that ends here
 	under := make([][]int, len(keys))
 	for i, k := range keys {
-		top := int64(0)
+		var top cost
 		for j := range i {
 			if !s.within[keys[j]][k] {
 				continue
 			}
-			if total[j] > top {
+			if top.less(total[j]) {
 				top, under[i] = total[j], under[i][:0]
 			}
 			if total[j] == top {
 				under[i] = append(under[i], j)
 			}
 		}
-		total[i] = top + weight[k]
-		saved = max(saved, total[i])
+		total[i] = top.plus(weight[k])
+		if saved.less(total[i]) {
+			saved = total[i]
+		}
 	}
 	if len(keys) == 0 {
-		return [][]int{nil}, 0
+		return [][]int{nil}, cost{}
 	}
 	var walk func(i int, tail []int)
 	walk = func(i int, tail []int) {
@@ -443,10 +477,10 @@ func (s *search) chains(base int, below []hanging) (chains [][]int, saved int64)
 // assemble adds to best the subtrees with the given top and chain over all
 // choices of the subtrees below. When one candidate is kept, only a better one
 // replaces it.
-func (s *search) assemble(best []candidate, top int, chain []int, below []hanging, cost int64) []candidate {
+func (s *search) assemble(best []candidate, top int, chain []int, below []hanging, sum cost) []candidate {
 	pick := make([]int, len(below))
 	for {
-		c := candidate{cost: cost, height: 1, nodes: 1 + len(chain)}
+		c := candidate{cost: sum, height: 1, nodes: 1 + len(chain)}
 		for i := range below {
 			b := below[i].from(chain)[pick[i]]
 			h := b.height

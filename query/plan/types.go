@@ -37,9 +37,9 @@ type Plan struct {
 	Never bool
 }
 
-// Score is compared entry by entry, less is better. For a full query no edge
-// of the tree carries annotations, so the number of annotated edges, which
-// stands first in the literature, is always 0 and is not kept.
+// Score is compared entry by entry, less is better. The number of annotated edges
+// that are not strong stands first in the literature: in the tree of a query there
+// is none, and Cluster has that of a cluster.
 type Score struct {
 	// Bounded tells that FIFO windows cost amortised O(1) in this tree, which
 	// comes before all others: WindowHeight is at most 2, and no alias stands above
@@ -82,8 +82,9 @@ type Cluster struct {
 	// its key: that of the root is Vars, and its other variables are all shared
 	// with children. All children of a generalized node hold all of its schema.
 	Nodes []Node
-	// NonStrong counts the edges, and the root, across which one tuple below may
-	// change many tuples above: those whose parent is not contained in the child.
+	// NonStrong counts the edges across which one tuple below may change many above,
+	// which are those whose parent is not contained in the child, and the root if it
+	// is an alias that is folded.
 	NonStrong int
 	// Score is the cost vector by which the tree was chosen.
 	Score Score
@@ -183,9 +184,10 @@ type Node struct {
 	Alias    int // index into Plan.Aliases, -1 for another node
 	Cluster  int // index into Plan.Clusters, -1 for another node
 	Vars     []query.Var
-	Parent   int // index into Plan.Nodes, -1 for the root
+	Parent   int // index into the nodes of the tree, -1 for the root
 	Children []int
-	// Key holds the variables shared with the parent, in the order in which
-	// they stand in Vars; empty for the root.
+	// Key holds the variables shared with the parent, ascending; Vars begins with
+	// them. It is empty for the root of the query, and has the output variables at
+	// that of a cluster.
 	Key []query.Var
 }

@@ -136,7 +136,7 @@ func TestWindowsAgreeBruteForce(t *testing.T) {
 		for i := range aliases {
 			aliases[i].Window = p.Aliases[i].Window
 		}
-		was := score(aliases, plain.Nodes)
+		was := (&Plan{Query: q, Aliases: aliases}).top().score(plain.Nodes)
 		switch {
 		case p.Score.Bounded && !was.Bounded:
 			bound++
@@ -160,13 +160,13 @@ func TestWindowsLargeSearchAgrees(t *testing.T) {
 		}
 		levels := windowLevels
 		if p.windowed() && !p.Score.Bounded {
-			if c := bestTreesKeeping(sortedSchemas(p), p.Aliases, levels, 1); len(c) != 0 {
+			if c := bestTreesKeeping(p.top(), levels, 1); len(c) != 0 {
 				t.Fatalf("%s is not bounded, and yet there is %+v", p.Tree(), c[0])
 			}
 			levels = free
 		}
-		c := bestTreesKeeping(sortedSchemas(p), p.Aliases, levels, 1)
-		if len(c) != 1 || c[0].cost != p.Score.Churn<<depthBits+int64(p.Score.SumDepth) || c[0].height != p.Score.Height {
+		c := bestTreesKeeping(p.top(), levels, 1)
+		if len(c) != 1 || c[0].cost != (cost{rest: p.Score.Churn<<depthBits + int64(p.Score.SumDepth)}) || c[0].height != p.Score.Height {
 			t.Fatalf("%s %+v, one by one %+v", p.Tree(), p.Score, c)
 		}
 	}

@@ -82,29 +82,30 @@ func (p *Plan) windowUpdate() string {
 	return fmt.Sprintf("amortised O(1) under FIFO windows of %s (tree height of windows %d)%s, O(lambda) in general", kind, p.Score.WindowHeight, rest)
 }
 
-// longAboveShort names the first two aliases of which the upper one holds its
+// longAboveShort names the first two of the tree of which the upper one holds its
 // facts for longer, or may do so; empty when there are none.
 func (p *Plan) longAboveShort() string {
-	life := longest(p.Aliases)
+	g := p.top()
+	life := longest(g.rels)
 	for i := range p.Nodes {
-		below := p.Nodes[i].Alias
-		if below < 0 {
+		b := g.rel(&p.Nodes[i])
+		if b == nil {
 			continue
 		}
 		for up := p.Nodes[i].Parent; up >= 0; up = p.Nodes[up].Parent {
-			above := p.Nodes[up].Alias
-			if above < 0 || life.churn(&p.Aliases[above], &p.Aliases[below]) <= 1 {
+			a := g.rel(&p.Nodes[up])
+			if a == nil || life.churn(a, b) <= 1 {
 				continue
 			}
-			a, b := &p.Aliases[above], &p.Aliases[below]
-			lower := fmt.Sprintf("stands above %s (%s)", p.AliasName(below), b.Window.Spec())
+			above := p.label(&p.Nodes[up])
+			lower := fmt.Sprintf("stands above %s (%s)", p.label(&p.Nodes[i]), b.Window.Spec())
 			switch {
 			case a.Window.IsZero():
-				return fmt.Sprintf("%s, which has no window, %s", p.AliasName(above), lower)
+				return fmt.Sprintf("%s, which has no window, %s", above, lower)
 			case (a.Window.Last > 0) != (b.Window.Last > 0), a.Window.Last > 0 && a.Relation != b.Relation:
-				return fmt.Sprintf("%s (%s) %s, and which facts stay longer is not known", p.AliasName(above), a.Window.Spec(), lower)
+				return fmt.Sprintf("%s (%s) %s, and which facts stay longer is not known", above, a.Window.Spec(), lower)
 			}
-			return fmt.Sprintf("%s (%s) %s, which is shorter", p.AliasName(above), a.Window.Spec(), lower)
+			return fmt.Sprintf("%s (%s) %s, which is shorter", above, a.Window.Spec(), lower)
 		}
 	}
 	return ""
