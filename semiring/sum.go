@@ -107,7 +107,7 @@ func (sum) value(dst []uint64, w *wide, floats int64) ([]uint64, error) {
 			dst = append(dst, uint64(place)<<digitBits|uint64(digit))
 		}
 	}
-	if w.negative && len(dst) > start+2 {
+	if w.negative { // and so not 0
 		dst[start] = 1
 	}
 	return dst, nil
