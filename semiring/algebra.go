@@ -22,8 +22,9 @@ type Algebra interface {
 	Traits() Traits
 	// One appends the neutral element of Mul.
 	One(dst []uint64) []uint64
-	// Lift appends the value that a term stands for; id is the term's id. A term
-	// that is no value is ErrValue.
+	// Lift appends the value that a term stands for; id is the term's id, which only
+	// the algebras of min, max and distinct look at. A term that is no value is
+	// ErrValue. After an error of this or another method dst is as it was.
 	Lift(dst []uint64, id uint64, t term.Term) ([]uint64, error)
 	// Mul appends the product of two values. One that does not fit is ErrOverflow.
 	Mul(dst, a, b []uint64) ([]uint64, error)
@@ -37,7 +38,7 @@ type Algebra interface {
 	// that does not fit is ErrOverflow.
 	Collect(dst []uint64, s State) ([]uint64, error)
 	// Export turns a value into what a caller of the library sees: int64, float64,
-	// string, term.Term, or a slice of those.
+	// string, term.Term, or a slice of those or of such slices.
 	Export(a []uint64) any
 }
 
