@@ -1,19 +1,10 @@
 package epoch
 
-import (
-	"github.com/triegs/triegs/query"
-	"github.com/triegs/triegs/semiring"
-)
+import "github.com/triegs/triegs/semiring"
 
 // Semirings gives the engine the semirings of the user by name, before the first
 // query is registered or restored.
 func (e *Engine) Semirings(extra map[string]semiring.Definition) { e.extra = extra }
-
-// ValuedRelation implements [views.Resolver]. No plan asks for it yet.
-func (r resolver) ValuedRelation(string, query.Window) int { return 0 }
-
-// ValuedRelation implements [views.Resolver]. No plan asks for it yet.
-func (r pinnedResolver) ValuedRelation(string, query.Window) int { return 0 }
 
 // Algebra implements [views.Resolver]: queries with the same semiring share it, so
 // that they can share views.

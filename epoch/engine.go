@@ -338,7 +338,7 @@ func (e *Engine) growRelation(r catalog.Relation) {
 	rel := e.facts.AddRelation(r.Arity)
 	base := e.views.AddRelation(r.Arity)
 	e.made = append(e.made, base)
-	l := layout{base: base, cover: -1, keep: window.Forever}
+	l := layout{base: base, cover: -1, keep: window.Forever, allValued: noStream}
 	if r.Keep > 0 {
 		l.keep = r.Keep
 		e.facts.SetWindows(rel, e.now(), nil, r.Keep)
@@ -550,7 +550,7 @@ func (e *Engine) Pass(time int64) error {
 	released := e.release()
 	expired, columns := e.facts.Advance(e.rec.Time)
 	e.outcome = Outcome{expired, released.Conflicts}
-	e.gone += columns + released.Columns
+	e.gone += columns + released.Columns + e.facts.Replaced()
 	e.left.ignored += released.Missing
 	if e.last >= maxEpoch {
 		return fmt.Errorf("%w: epoch numbers end at %d", errs.ErrBudget, uint64(maxEpoch))

@@ -25,6 +25,12 @@ type layout struct {
 	// A relation that is read through windows alone is so written once for most
 	// events, not twice.
 	base, cover int
+	// valued are the relations of the views that hold what each window shows
+	// together with the values of the contributions, which are one more column
+	// behind the others, -1 where nobody reads that; nil where nobody reads any.
+	// allValued is the one for all contributions, or noStream.
+	valued    []int
+	allValued int
 	// keep is what is retained beyond the windows, as window.Store has it.
 	keep int64
 }
@@ -34,7 +40,13 @@ type need struct {
 	windows []query.Window
 	whole   bool // some query reads all of it
 	keep    int64
+	// valued are the windows through which some query reads values, in any order,
+	// the zero Window for all of them.
+	valued []query.Window
 }
+
+// noStream is in the place of a relation of the views that nobody reads.
+const noStream = -1
 
 // stream finds the relation of the views that holds what a window shows.
 func (l *layout) stream(w query.Window) int {
@@ -42,6 +54,31 @@ func (l *layout) stream(w query.Window) int {
 		return l.base
 	}
 	return l.streams[slices.Index(l.windows, w)]
+}
+
+// valuedStream finds the relation of the views that holds what a window shows with
+// values, or noStream.
+func (l *layout) valuedStream(w query.Window) int {
+	if w.IsZero() {
+		return l.allValued
+	}
+	if i := slices.Index(l.windows, w); i >= 0 && l.valued != nil {
+		return l.valued[i]
+	}
+	return noStream
+}
+
+// valuedStreams calls visit for each relation of the views that holds values, with
+// its window, the widest window first and all contributions last.
+func (l *layout) valuedStreams(visit func(w query.Window, number int)) {
+	for i, n := range l.valued {
+		if n != noStream {
+			visit(l.windows[i], n)
+		}
+	}
+	if l.allValued != noStream {
+		visit(query.Window{}, l.allValued)
+	}
 }
 
 // needs gathers what the queries of a catalog want of its relations, by number.
@@ -54,6 +91,9 @@ func needs(c *catalog.Catalog, queries []*catalog.Query) []need {
 		for i := range q.Plan.Aliases {
 			a := &q.Plan.Aliases[i]
 			n, _, ok := c.Relation(a.Relation)
+			if ok && a.Valued && !slices.Contains(list[n].valued, a.Window) {
+				list[n].valued = append(list[n].valued, a.Window)
+			}
 			switch {
 			case !ok:
 			case a.Window.IsZero():
@@ -106,13 +146,25 @@ func (l *layout) outside(at, t int64) bool {
 
 // is reports whether a layout is what is needed already.
 func (l *layout) is(n *need) bool {
-	return l.keep == n.keep && l.cover == n.cover() && slices.Equal(l.windows, n.windows)
+	if !l.frames(n) || l.cover != n.cover() {
+		return false
+	}
+	have := 0
+	l.valuedStreams(func(query.Window, int) { have++ })
+	return have == len(n.valued) && !slices.ContainsFunc(n.valued, func(w query.Window) bool { return l.valuedStream(w) == noStream })
+}
+
+// frames reports whether the contributions have the windows already that are
+// needed.
+func (l *layout) frames(n *need) bool {
+	return l.keep == n.keep && slices.Equal(l.windows, n.windows)
 }
 
 // arrange gives the relations the layout that the queries need. Streams that
 // nobody needs any more are left to discard. Cost: that of counting and sorting
-// the facts of each stream that is new.
-func (e *Engine) arrange(c *catalog.Catalog, queries []*catalog.Query) {
+// the facts of each stream that is new. On error (ErrBudget) the caller must roll
+// back.
+func (e *Engine) arrange(c *catalog.Catalog, queries []*catalog.Query) error {
 	list := needs(c, queries)
 	fresh := false
 	for rel := range list {
@@ -122,14 +174,23 @@ func (e *Engine) arrange(c *catalog.Catalog, queries []*catalog.Query) {
 		if !fresh { // the published one may be asked for again
 			e.layouts, fresh = slices.Clone(e.layouts), true
 		}
-		e.layouts[rel] = e.rearrange(uint32(rel), &list[rel])
+		var err error
+		if e.layouts[rel], err = e.rearrange(uint32(rel), &list[rel]); err != nil {
+			return fmt.Errorf("relation %s: %w", c.Relations()[rel].Name, err)
+		}
 	}
+	return nil
 }
 
 // rearrange makes the layout of one relation.
-func (e *Engine) rearrange(rel uint32, n *need) layout {
+func (e *Engine) rearrange(rel uint32, n *need) (layout, error) {
 	old := e.layouts[rel]
-	e.facts.SetWindows(rel, e.now(), n.windows, n.keep)
+	if !old.frames(n) {
+		e.facts.SetWindows(rel, e.now(), n.windows, n.keep)
+	}
+	if err := e.facts.SetValued(rel, len(n.valued) > 0); err != nil {
+		return old, err
+	}
 	l := layout{windows: n.windows, base: old.base, cover: n.cover(), keep: n.keep}
 	for i, w := range n.windows {
 		if k := slices.Index(old.windows, w); k >= 0 {
@@ -138,6 +199,7 @@ func (e *Engine) rearrange(rel uint32, n *need) layout {
 		}
 		l.streams = append(l.streams, e.fill(rel, e.facts.FactsIn(rel, i)))
 	}
+	e.arrangeValued(rel, n, &old, &l)
 	for k, w := range old.windows {
 		if !slices.Contains(n.windows, w) {
 			e.obsolete = append(e.obsolete, old.streams[k])
@@ -153,7 +215,31 @@ func (e *Engine) rearrange(rel uint32, n *need) layout {
 			l.base = e.fill(rel, e.facts.FactsOutside(rel, l.cover))
 		}
 	}
-	return l
+	return l, nil
+}
+
+// arrangeValued does it for what is read with values.
+func (e *Engine) arrangeValued(rel uint32, n *need, old, l *layout) {
+	stream := func(w query.Window, facts func() window.Facts) int {
+		if !slices.Contains(n.valued, w) {
+			return noStream
+		}
+		if k := old.valuedStream(w); k != noStream {
+			return k
+		}
+		return e.fillValued(rel, facts())
+	}
+	l.valued, l.allValued = nil, stream(query.Window{}, func() window.Facts { return e.facts.ValuedFacts(rel) })
+	if len(n.valued) > 0 {
+		for i, w := range l.windows {
+			l.valued = append(l.valued, stream(w, func() window.Facts { return e.facts.ValuedFactsIn(rel, i) }))
+		}
+	}
+	old.valuedStreams(func(w query.Window, number int) {
+		if l.valuedStream(w) == noStream {
+			e.obsolete = append(e.obsolete, number)
+		}
+	})
 }
 
 // covered is the window that covers the relation, the zero Window if none does.
@@ -169,6 +255,14 @@ func (e *Engine) fill(rel uint32, f window.Facts) (number int) {
 	number = e.views.AddRelation(e.facts.Arity(rel))
 	e.made = append(e.made, number)
 	e.load(number, e.facts.Len(rel), f)
+	return number
+}
+
+// fillValued is like fill for facts with values.
+func (e *Engine) fillValued(rel uint32, f window.Facts) (number int) {
+	number = e.views.AddRelation(e.facts.Arity(rel) + 1)
+	e.made = append(e.made, number)
+	e.load(number, e.facts.ValuedLen(rel), f)
 	return number
 }
 
@@ -199,6 +293,7 @@ func (e *Engine) changeRelation(rel uint32) {
 		for _, n := range l.streams {
 			e.views.Clear(n)
 		}
+		l.valuedStreams(func(_ query.Window, n int) { e.views.Clear(n) })
 		return
 	}
 	switch {
@@ -211,6 +306,22 @@ func (e *Engine) changeRelation(rel uint32) {
 	}
 	for c := e.facts.Crossings(rel); c.Next(); {
 		e.views.Change(l.streams[c.Window()], c.Tuple(), c.Old(), c.New())
+	}
+	e.changeValued(rel, l)
+}
+
+// changeValued hands them over by fact and value.
+func (e *Engine) changeValued(rel uint32, l *layout) {
+	if l.allValued != noStream {
+		e.changeViews(l.allValued, e.facts.ValuedChanges(rel))
+	}
+	if l.valued == nil {
+		return
+	}
+	for c := e.facts.ValuedCrossings(rel); c.Next(); {
+		if n := l.valued[c.Window()]; n != noStream {
+			e.views.Change(n, c.Tuple(), c.Old(), c.New())
+		}
 	}
 }
 
@@ -232,6 +343,10 @@ type Shape struct {
 	Base    []views.PinnedIndex
 	Streams []Stream
 	Cover   int // of Streams, -1 if there is none
+	// Valued is what is read with the values of the contributions: the facts have
+	// one more column, the id of the value, 0 for none. The zero Window stands for
+	// all contributions.
+	Valued []Stream
 }
 
 // show are the indexes of what a window shows.
@@ -246,6 +361,16 @@ func (s *Shape) show(w query.Window) (first, rest []views.PinnedIndex, err error
 		}
 	}
 	return nil, nil, fmt.Errorf("no query keeps the window %v", w)
+}
+
+// showValued are the indexes of what a window shows with values.
+func (s *Shape) showValued(w query.Window) ([]views.PinnedIndex, error) {
+	for i := range s.Valued {
+		if s.Valued[i].Window == w {
+			return s.Valued[i].Indexes, nil
+		}
+	}
+	return nil, fmt.Errorf("no query keeps the values in the window %v", w)
 }
 
 // parts are the indexes that together hold all facts.
@@ -265,6 +390,9 @@ func (e *Engine) shapes() []Shape {
 		for k, n := range l.streams {
 			list[i].Streams = append(list[i].Streams, Stream{l.windows[k], e.views.Indexes(n)})
 		}
+		l.valuedStreams(func(w query.Window, n int) {
+			list[i].Valued = append(list[i].Valued, Stream{w, e.views.Indexes(n)})
+		})
 	}
 	return list
 }

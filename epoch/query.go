@@ -32,6 +32,13 @@ func (r resolver) RelationNumber(name string, w query.Window) int {
 	return r.e.layouts[i].stream(w)
 }
 
+// ValuedRelation is the number of the relation that holds what a window shows of a
+// base relation together with the values of the contributions.
+func (r resolver) ValuedRelation(name string, w query.Window) int {
+	i, _, _ := r.e.schema.Relation(name)
+	return r.e.layouts[i].valuedStream(w)
+}
+
 // Register adds a query, filled from the facts that are there. Logical time stays
 // where it is. The epoch must be held; Commit it with kind Register. On error the
 // caller must roll back. The context is looked at now and then while it is filled.
@@ -55,7 +62,9 @@ func (e *Engine) Register(ctx context.Context, q *catalog.Query) error {
 		return err
 	}
 	q.Epoch = e.last + 1
-	e.arrange(e.schema.Catalog, append(e.schema.Queries(), q))
+	if err := e.arrange(e.schema.Catalog, append(e.schema.Queries(), q)); err != nil {
+		return err
+	}
 	if err := e.addQuery(ctx, q, e.marks.faults, e.Intern); err != nil {
 		return err
 	}
@@ -76,7 +85,9 @@ func (e *Engine) Retain(relation string, span int64) error {
 		return err
 	}
 	e.setCatalog(e.schema.Catalog.WithKeep(n, span), e.schema.Views)
-	e.arrange(e.schema.Catalog, e.schema.Queries())
+	if err := e.arrange(e.schema.Catalog, e.schema.Queries()); err != nil {
+		return err
+	}
 	e.rec.Retain = &record.Retention{Relation: relation, Span: span}
 	return nil
 }
@@ -133,7 +144,9 @@ func (e *Engine) Drop(name string) error {
 	all := maps.Clone(e.schema.Views)
 	delete(all, name)
 	e.setCatalog(e.schema.Catalog.WithoutQuery(name), all)
-	e.arrange(e.schema.Catalog, e.schema.Queries())
+	if err := e.arrange(e.schema.Catalog, e.schema.Queries()); err != nil {
+		return err
+	}
 	e.rec.Query = &record.Query{Name: name}
 	return nil
 }

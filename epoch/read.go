@@ -27,6 +27,7 @@ type pinnedResolver struct {
 type shown struct {
 	name   string
 	window query.Window
+	valued bool // with the values of the contributions
 }
 
 func (r pinnedResolver) Term(id uint64) term.Term { return r.dict.Term(id) }
@@ -37,12 +38,17 @@ func (r pinnedResolver) TermID(t term.Term) uint64 {
 }
 
 func (r pinnedResolver) RelationNumber(name string, w query.Window) int {
-	return r.number[shown{name, w}]
+	return r.number[shown{name, w, false}]
+}
+
+// ValuedRelation is like RelationNumber for facts with values.
+func (r pinnedResolver) ValuedRelation(name string, w query.Window) int {
+	return r.number[shown{name, w, true}]
 }
 
 // Evaluate answers a plan on a pinned vector, in memory of its own beyond the
 // indexes that the epoch has. Errors: ErrArity, ErrOverflow, ErrUnsupported (a
-// window that no registered query has), ctx's, and that of a term whose text
+// window that no registered query has, values that none reads), ctx's, and that of a term whose text
 // could not be read.
 func (e *Engine) Evaluate(ctx context.Context, v *rootvec.Vector, p *plan.Plan) (*views.Bound, error) {
 	d := e.dict
@@ -55,17 +61,14 @@ func (e *Engine) Evaluate(ctx context.Context, v *rootvec.Vector, p *plan.Plan) 
 	f := views.Facts{Space: v.Space, Roots: v.Roots}
 	for i := range p.Aliases {
 		a := &p.Aliases[i]
-		what := shown{a.Relation, a.Window}
+		what := shown{a.Relation, a.Window, a.Valued}
 		if _, done := r.number[what]; done {
 			continue
 		}
 		r.number[what] = len(f.Relations)
-		pr := views.PinnedRelation{Arity: a.Arity}
-		if n, _, ok := s.Relation(a.Relation); ok {
-			var err error
-			if pr.Indexes, pr.Rest, err = s.Shapes[n].show(a.Window); err != nil {
-				return nil, fmt.Errorf("%w: %s: %w", errs.ErrUnsupported, a.Relation, err)
-			}
+		pr, err := s.pinned(a)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", errs.ErrUnsupported, a.Relation, err)
 		}
 		f.Relations = append(f.Relations, pr)
 	}
@@ -77,6 +80,23 @@ func (e *Engine) Evaluate(ctx context.Context, v *rootvec.Vector, p *plan.Plan) 
 		return nil, err
 	}
 	return b, nil
+}
+
+// pinned is the relation that an alias reads.
+func (s *Schema) pinned(a *plan.Alias) (pr views.PinnedRelation, err error) {
+	pr.Arity = a.Arity
+	if a.Valued {
+		pr.Arity++
+	}
+	n, _, ok := s.Relation(a.Relation)
+	switch {
+	case !ok:
+	case a.Valued:
+		pr.Indexes, err = s.Shapes[n].showValued(a.Window)
+	default:
+		pr.Indexes, pr.Rest, err = s.Shapes[n].show(a.Window)
+	}
+	return pr, err
 }
 
 // Stats are the counters and accounts of an engine.

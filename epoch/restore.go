@@ -68,10 +68,13 @@ func (e *Engine) Restore(ctx context.Context, b *Base) error {
 		return nil
 	}
 	b.phase("views")
-	e.restoreWindows(b)
+	needed, err := e.restoreWindows(b)
+	if err != nil {
+		return err
+	}
 	digests := make(chan error, 1)
 	go func() { digests <- e.restoreDigests(ctx, b) }()
-	err := e.restoreViews(ctx, b)
+	err = e.restoreViews(ctx, b, needed)
 	if derr := <-digests; err == nil {
 		err = derr
 	}
@@ -190,7 +193,7 @@ func (e *Engine) restoreDigests(ctx context.Context, b *Base) error {
 
 // restoreViews builds the indexes of all relations and the views of all queries,
 // in the order of their registration.
-func (e *Engine) restoreViews(ctx context.Context, b *Base) error {
+func (e *Engine) restoreViews(ctx context.Context, b *Base, needed []need) error {
 	defer e.views.Loaded()
 	// The largest relation first: its memory is enough for the others.
 	order := make([]int, len(b.Relations))
@@ -202,8 +205,7 @@ func (e *Engine) restoreViews(ctx context.Context, b *Base) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		rel := uint32(i)
-		e.restoreRelation(rel)
+		e.restoreRelation(uint32(i), &needed[i])
 	}
 	queries := slices.SortedFunc(slices.Values(b.Queries), func(x, y *catalog.Query) int {
 		return cmp.Compare(x.Epoch, y.Epoch)
@@ -226,18 +228,24 @@ func (e *Engine) restoreQuery(ctx context.Context, q *catalog.Query) error {
 	return e.addQuery(ctx, q, 0, e.constant)
 }
 
-// restoreWindows lays the relations out as the queries need them.
-func (e *Engine) restoreWindows(b *Base) {
+// restoreWindows lays the relations out as the queries need them, and returns what
+// that is.
+func (e *Engine) restoreWindows(b *Base) (list []need, err error) {
 	e.time = b.Time
-	for i, n := range needs(e.schema.Catalog, b.Queries) {
+	list = needs(e.schema.Catalog, b.Queries)
+	for i, n := range list {
 		l := &e.layouts[i]
-		*l = layout{windows: n.windows, base: l.base, cover: n.cover(), keep: n.keep}
+		*l = layout{windows: n.windows, base: l.base, cover: n.cover(), keep: n.keep, allValued: noStream}
 		e.facts.SetWindows(uint32(i), e.time, n.windows, n.keep)
+		if err := e.facts.SetValued(uint32(i), len(n.valued) > 0); err != nil {
+			return nil, fmt.Errorf("relation %s: %w", b.Relations[i].Name, err)
+		}
 	}
+	return list, nil
 }
 
 // restoreRelation puts the facts of a relation where its layout says.
-func (e *Engine) restoreRelation(rel uint32) {
+func (e *Engine) restoreRelation(rel uint32, n *need) {
 	l := &e.layouts[rel]
 	base := e.facts.Facts(rel)
 	if l.cover >= 0 {
@@ -247,4 +255,5 @@ func (e *Engine) restoreRelation(rel uint32) {
 	for i := range l.windows {
 		l.streams = append(l.streams, e.fill(rel, e.facts.FactsIn(rel, i)))
 	}
+	e.arrangeValued(rel, n, &layout{allValued: noStream}, l)
 }

@@ -3,6 +3,7 @@ package epoch
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/rootvec"
@@ -99,6 +100,28 @@ func (e *Engine) verifyFacts(ctx context.Context, v *rootvec.Vector) error {
 				return differs(ctx, fmt.Sprintf("relation %s, %v", r.Name, x.Window), err)
 			}
 		}
+		if err := e.verifyValued(ctx, v, shape, rel); err != nil {
+			return differs(ctx, "relation "+r.Name, err)
+		}
+	}
+	return nil
+}
+
+// verifyValued compares what is read with values of a relation with the live
+// contributions.
+func (e *Engine) verifyValued(ctx context.Context, v *rootvec.Vector, shape *Shape, rel uint32) error {
+	if (len(shape.Valued) > 0) != e.facts.Valued(rel) {
+		return fmt.Errorf("%d windows show values, they are kept: %v", len(shape.Valued), e.facts.Valued(rel))
+	}
+	for k := range shape.Valued {
+		x := &shape.Valued[k]
+		facts := e.facts.ValuedFacts(rel)
+		if !x.Window.IsZero() {
+			facts = e.facts.ValuedFactsIn(rel, slices.Index(e.facts.Windows(rel), x.Window))
+		}
+		if err := verifyIndex(ctx, v, x.Indexes[0], facts); err != nil {
+			return fmt.Errorf("%v with values: %w", x.Window, err)
+		}
 	}
 	return nil
 }
@@ -125,8 +148,45 @@ func verifyIndex(ctx context.Context, v *rootvec.Vector, x views.PinnedIndex, f 
 	return err
 }
 
+// sums checks of all that is read with values that its indexes agree, and that each
+// fact has no more contributions with one value than altogether, and all facts
+// together as many.
+func (s *Shape) sums(ctx context.Context, v *rootvec.Vector) error {
+	for i := range s.Valued {
+		x := &s.Valued[i]
+		first, _, err := s.show(x.Window)
+		if err != nil {
+			return err
+		}
+		whole, left := first[0], int64(0)
+		if err := views.CompareIndexes(ctx, v.Space, v.Roots, first[:1], func(_ []uint64, weight int64) { left += weight }); err != nil {
+			return err
+		}
+		key := make([]uint64, len(whole.Cols))
+		var wrong error
+		err = views.CompareIndexes(ctx, v.Space, v.Roots, x.Indexes, func(fact []uint64, weight int64) {
+			for at, col := range whole.Cols {
+				key[at] = fact[col]
+			}
+			if left -= weight; weight > v.Space.Get(v.Roots[whole.Slot], key) && wrong == nil {
+				wrong = fmt.Errorf("fact %v with value %d has weight %d, more than the fact", fact[:len(key)], fact[len(key)], weight)
+			}
+		})
+		if err == nil {
+			err = wrong
+		}
+		if err == nil && left != 0 {
+			err = fmt.Errorf("%d contributions have no value", left)
+		}
+		if err != nil {
+			return fmt.Errorf("%v with values: %w", x.Window, err)
+		}
+	}
+	return nil
+}
+
 // each visits the facts of a relation with their weights, and checks that the
-// indexes of each of its streams agree.
+// indexes of each of its streams agree, and those that it shows with values.
 func (s *Shape) each(ctx context.Context, v *rootvec.Vector, visit func(fact []uint64, weight int64)) error {
 	for i := range s.Streams {
 		if i == s.Cover {
@@ -135,6 +195,9 @@ func (s *Shape) each(ctx context.Context, v *rootvec.Vector, visit func(fact []u
 		if err := views.CompareIndexes(ctx, v.Space, v.Roots, s.Streams[i].Indexes, func([]uint64, int64) {}); err != nil {
 			return fmt.Errorf("%v: %w", s.Streams[i].Window, err)
 		}
+	}
+	if err := s.sums(ctx, v); err != nil {
+		return err
 	}
 	first, rest := s.parts()
 	if len(rest) == 0 || v.Roots[rest[0].Slot] == 0 {
