@@ -20,6 +20,12 @@ type compiler struct {
 	sign strings.Builder // of the view that is being made
 }
 
+// met notes a relation of the plan. The order depends on the plan alone.
+func (c *compiler) met(r *Relation) {
+	c.s.supply.meet(len(c.q.met), r)
+	c.q.met = append(c.q.met, r)
+}
+
 // compile makes the query and fills its tries, children before parents. On
 // error (also the first one of check) the query lists what has been taken so
 // far.
@@ -92,6 +98,7 @@ func (c *compiler) base(a *plan.Alias) *Relation {
 	if !slices.Contains(c.q.bases, base) {
 		c.q.bases = append(c.q.bases, base)
 	}
+	c.met(base)
 	return base
 }
 
@@ -172,11 +179,13 @@ func (c *compiler) share(d *derived) (*derived, error) {
 	d.signature = d.sign()
 	for _, e := range c.s.derived {
 		if e.signature == d.signature {
+			c.met(&e.Relation)
 			c.fed(e)
 			return e, nil
 		}
 	}
 	d.serial = c.s.serial()
+	c.met(&d.Relation)
 	for i := range d.operands {
 		op := &d.operands[i]
 		op.index = c.take(d, op.relation, nil)
@@ -195,6 +204,9 @@ func (c *compiler) share(d *derived) (*derived, error) {
 	}
 	c.s.derived = append(c.s.derived, d)
 	c.fed(d)
+	if c.s.supply.derived(c.s, d) {
+		return d, nil
+	}
 	return d, c.s.fillDerived(d)
 }
 
@@ -406,7 +418,9 @@ func (c *compiler) inner(i int, column map[query.Var]int) {
 	}
 	if c.shareView(n) {
 		c.ownTrie(n)
-		c.s.fillInner(n.view)
+		if !c.s.supply.node(c.s, i, n.slot) {
+			c.s.fillInner(n.view)
+		}
 	}
 }
 
@@ -424,7 +438,9 @@ func (c *compiler) generalized(i int) {
 	}
 	if c.shareView(n) {
 		c.ownTrie(n)
-		c.s.fillGeneralized(n.view)
+		if !c.s.supply.node(c.s, i, n.slot) {
+			c.s.fillGeneralized(n.view)
+		}
 	}
 }
 

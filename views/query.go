@@ -22,6 +22,7 @@ type Query struct {
 	// algebras are those of the tracks of the payload.
 	algebras []semiring.Algebra
 	bases    []*Relation
+	met      []*Relation // in the order of compile, while it is being made
 }
 
 type use struct {
@@ -108,6 +109,7 @@ func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, 
 		s.spare = spareRows{}
 	}
 	if err == nil {
+		s.supply.rest(s)
 		err = s.checkBudget()
 	}
 	if err == nil {
@@ -119,7 +121,7 @@ func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, 
 		s.restore()
 		return nil, err
 	}
-	q.made, q.slots = nil, nil
+	q.made, q.slots, q.met = nil, nil, nil
 	for _, rel := range q.bases {
 		s.trim(rel)
 	}

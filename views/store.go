@@ -51,7 +51,9 @@ type Store struct {
 	probe    []uint64 // a key that is looked up
 	cursor   trie.Cursor
 	folding
-	terms Terms
+	terms  Terms
+	beside bool    // it belongs to a hydration
+	supply *supply // where a query that is compiled finds what is filled already
 }
 
 // NewStore makes an empty store whose first version under construction is v.
@@ -94,6 +96,7 @@ type Index struct {
 	pinned bool
 	space  trie.Space
 	root   uint64
+	was    pinnedTrie // of a hydration: where it stood before
 }
 
 // track is the state of a track of the payload, nil if the relation has none.
@@ -107,7 +110,7 @@ func (r *Relation) track(i int) *track {
 // atBefore is where the trie of x stood before the version under construction.
 func (s *Store) atBefore(x *Index) (trie.Space, uint64) {
 	if x.pinned {
-		return x.space, x.root
+		return x.was.space, x.was.root
 	}
 	if x.slot < len(s.before) {
 		return s.arena.Space(), s.before[x.slot]
@@ -202,7 +205,11 @@ func (s *Store) index(r *Relation, lead []int) *Index {
 		}
 	}
 	x := &Index{slot: s.takeSlot(), cols: cols}
-	s.roots[x.slot] = s.reorder(r.indexes[0], cols)
+	if cols, root, ok := s.supply.index(r, lead); ok {
+		x.cols, s.roots[x.slot] = cols, root
+	} else {
+		s.roots[x.slot] = s.reorder(r.indexes[0], x.cols)
+	}
 	r.indexes = append(r.indexes, x)
 	return x
 }
@@ -395,7 +402,11 @@ func (s *Store) applyIndexes(r *Relation) {
 		at = sortBatch
 	}
 	for _, x := range r.indexes {
-		for rest := r.changes; len(rest) > 0; {
+		if x.pinned {
+			s.turn(x)
+			continue
+		}
+		for rest := r.changes; len(rest) > 0 && s.goOn(); {
 			some := rest[:min(len(rest), at*stride)]
 			rest = rest[len(some):]
 			s.applyBatch(x, some, many)
