@@ -57,6 +57,8 @@ func tokens(l string) (out []string) {
 			continue
 		case l[i] == '"':
 			j = quoted(l, i)
+		case l[i] == '=' && j < len(l) && l[j] == '"':
+			j = quoted(l, j)
 		case l[i] == '<' && j < len(l) && l[j] != ' ' && l[j] != '=':
 			j += strings.IndexByte(l[i:], '>')
 		case strings.IndexByte("()[],.", l[i]) < 0:
@@ -112,10 +114,8 @@ func parseQuery(ts []string) (Query, error) {
 		return q, fmt.Errorf("not a rule: %q", ts)
 	}
 	q.Name = ts[0]
-	for _, t := range ts[2 : sign-1] {
-		if t != "," {
-			q.Head = append(q.Head, t)
-		}
+	if err := q.parseHead(ts[2 : sign-1]); err != nil {
+		return q, err
 	}
 	if err := q.body(ts[sign+1 : end]); err != nil {
 		return q, err
@@ -158,14 +158,13 @@ func (q *Query) body(ts []string) error {
 		case ts[0] == "[" && len(q.Atoms) > 0:
 			last := len(q.Atoms) - 1
 			own[last] = true
-			if q.Atoms[last].Window, ts, err = parseWindow(ts[1:]); err == nil && (len(ts) == 0 || ts[0] != "]") {
-				err = fmt.Errorf("the window of an atom has no end")
-			}
-			if err == nil {
-				ts = ts[1:]
-			}
+			q.Atoms[last].Window, ts, err = ownWindow(ts[1:])
 		case ts[0] == "distinct":
 			q.Distinct, ts = true, ts[1:]
+		case ts[0] == "semiring":
+			q.Semiring, ts, err = parseSemiring(ts[1:])
+		case ts[0] == "@" && len(q.Atoms) > 0:
+			q.Atoms[len(q.Atoms)-1].Annotated, ts = true, ts[1:]
 		case ts[0] == "set":
 			q.Set, ts = true, ts[1:]
 		case len(ts) > 1 && ts[1] == "(":
@@ -193,6 +192,17 @@ func (q *Query) body(ts []string) error {
 		}
 	}
 	return err
+}
+
+// ownWindow reads the window of an atom behind its opening bracket.
+func ownWindow(ts []string) (w oracle.Window, rest []string, err error) {
+	if w, ts, err = parseWindow(ts); err == nil && (len(ts) == 0 || ts[0] != "]") {
+		err = fmt.Errorf("the window of an atom has no end")
+	}
+	if err != nil {
+		return w, nil, err
+	}
+	return w, ts[1:], nil
 }
 
 // parseValues reads names and rows with colons before them.

@@ -9,8 +9,8 @@ import (
 	"github.com/triegs/triegs/internal/oracle"
 )
 
-// Query is a full acyclic query. A variable whose name begins with an
-// underscore is anonymous.
+// Query is an acyclic query, a full one unless Size asks for other heads. A
+// variable whose name begins with an underscore is anonymous.
 type Query struct {
 	Name     string
 	Head     []string
@@ -20,6 +20,11 @@ type Query struct {
 	Distinct bool
 	Set      bool
 	SPARQL   bool // Text gives the SPARQL form; every atom is binary then
+	// Aggregates stand behind the variables of the head. A query has these, a
+	// Semiring, or neither; of annotated atoms it has some only with the latter,
+	// which rule text alone can say.
+	Aggregates []oracle.Aggregate
+	Semiring   string
 	// Window is that of the query. The text gives an atom a window of its own
 	// where the atom's differs from it, which in SPARQL it never does.
 	Window oracle.Window
@@ -47,14 +52,18 @@ func chance(r *rand.Rand, percent int) bool { return r.IntN(100) < percent }
 // nameable stands in for a domain of blank nodes, which SPARQL cannot name.
 const nameable = `"a"`
 
-// newQuery draws a query of at most atomsMax atoms over the terms of domain.
-func newQuery(r *rand.Rand, name string, atomsMax int, domain []string) Query {
+// newQuery draws a query over the terms of the schema.
+func newQuery(r *rand.Rand, name string, size Size, in schema) Query {
 	q := Query{Name: name, SPARQL: chance(r, 25), Distinct: chance(r, 15), Set: chance(r, 15)}
-	g := &generator{r: r, domain: domain}
+	aggregates := size.Aggregates && chance(r, 50)
+	semiring := size.Semirings && !aggregates && chance(r, 70)
+	q.Distinct = q.Distinct && !aggregates && !semiring
+	q.SPARQL = q.SPARQL && !semiring
+	g := &generator{r: r, schema: in}
 	pool := relations
 	if q.SPARQL {
 		pool = []string{"B1", "B2", "B3"}
-		g.domain = slices.DeleteFunc(slices.Clone(domain), func(t string) bool { return strings.HasPrefix(t, "_:") })
+		g.domain = slices.DeleteFunc(slices.Clone(in.domain), func(t string) bool { return strings.HasPrefix(t, "_:") })
 		if len(g.domain) == 0 {
 			g.domain = []string{nameable}
 		}
@@ -64,11 +73,24 @@ func newQuery(r *rand.Rand, name string, atomsMax int, domain []string) Query {
 	for i := range g.pool {
 		g.pool[i] = pick(r, pool)
 	}
-	for range 1 + r.IntN(atomsMax) {
+	if aggregates {
+		g.pool[0] = pick(r, slices.DeleteFunc(slices.Clone(numeric), func(rel string) bool { return !slices.Contains(pool, rel) }))
+	}
+	for range 1 + r.IntN(size.AtomsMax) {
 		q.Atoms = append(q.Atoms, g.atom(q.Atoms))
 	}
-	q.Head = g.head(q.Atoms)
-	if q.SPARQL && len(q.Head) == 0 {
+	if size.Heads && chance(r, 70) {
+		q.Head = g.anyHead(q.Atoms)
+	} else {
+		q.Head = g.head(q.Atoms)
+	}
+	if aggregates {
+		q.Aggregates = g.aggregates(q.Atoms, q.SPARQL)
+	}
+	if semiring {
+		q.annotate(r, in.kinds)
+	}
+	if q.SPARQL && len(q.Head)+len(q.Aggregates) == 0 {
 		q.SPARQL = false // SELECT needs a variable
 	}
 	if chance(r, 30) {
@@ -82,10 +104,10 @@ func newQuery(r *rand.Rand, name string, atomsMax int, domain []string) Query {
 
 // generator draws the parts of one query.
 type generator struct {
-	r      *rand.Rand
-	pool   []string
-	domain []string
-	fresh  int // variables made so far
+	schema
+	r     *rand.Rand
+	pool  []string
+	fresh int // variables made so far
 }
 
 // atom hangs one more atom under one of those that are there.
@@ -95,7 +117,7 @@ func (g *generator) atom(have []oracle.Atom) oracle.Atom {
 	a.Args = make([]oracle.Arg, n)
 	if chance(g.r, 6) {
 		for i := range a.Args {
-			a.Args[i].Const = pick(g.r, g.domain)
+			a.Args[i].Const = pick(g.r, g.column(a.Relation, i))
 		}
 		return a
 	}
@@ -112,17 +134,17 @@ func (g *generator) atom(have []oracle.Atom) oracle.Atom {
 		}
 	}
 	for _, p := range places {
-		a.Args[p] = g.argument(a)
+		a.Args[p] = g.argument(a, p)
 	}
 	return a
 }
 
-// argument draws what stands at a place that joins with no other atom.
-func (g *generator) argument(a oracle.Atom) oracle.Arg {
+// argument draws what stands in a column that joins with no other atom.
+func (g *generator) argument(a oracle.Atom, col int) oracle.Arg {
 	mine := named(a)
 	switch p := g.r.IntN(100); {
 	case p < 8:
-		return oracle.Arg{Const: pick(g.r, g.domain)}
+		return oracle.Arg{Const: pick(g.r, g.column(a.Relation, col))}
 	case p < 16:
 		g.fresh++
 		return oracle.Arg{Var: fmt.Sprintf("_%d", g.fresh)}
@@ -208,7 +230,8 @@ func named(a oracle.Atom) (out []string) {
 
 // Oracle gives q in the form of the reference evaluator.
 func (q *Query) Oracle() *oracle.Query {
-	o := &oracle.Query{Head: q.Head, Atoms: q.Atoms, Values: q.Values, Distinct: q.Distinct, Set: q.Set}
+	o := &oracle.Query{Head: q.Head, Atoms: q.Atoms, Values: q.Values, Distinct: q.Distinct, Set: q.Set,
+		Aggregates: q.Aggregates, Semiring: q.Semiring}
 	for _, c := range q.Filters {
 		o.Filters = append(o.Filters, func(val map[string]string) bool {
 			right := c.Right.Const
@@ -245,13 +268,17 @@ func (q *Query) Variant(r *rand.Rand, name string) Query {
 	w.Name = name
 	w.Atoms = nil
 	for _, i := range r.Perm(len(q.Atoms)) {
-		a := oracle.Atom{Relation: q.Atoms[i].Relation, Window: q.Atoms[i].Window}
+		a := oracle.Atom{Relation: q.Atoms[i].Relation, Window: q.Atoms[i].Window, Annotated: q.Atoms[i].Annotated}
 		for _, arg := range q.Atoms[i].Args {
 			a.Args = append(a.Args, oracle.Arg{Var: as(arg.Var), Const: arg.Const})
 		}
 		w.Atoms = append(w.Atoms, a)
 	}
 	w.Head = all(q.Head)
+	w.Aggregates = slices.Clone(q.Aggregates)
+	for i := range w.Aggregates {
+		w.Aggregates[i].Var = as(w.Aggregates[i].Var)
+	}
 	w.Filters = nil
 	for _, i := range r.Perm(len(q.Filters)) {
 		c := q.Filters[i]

@@ -6,8 +6,8 @@ import (
 	"github.com/triegs/triegs/internal/oracle"
 )
 
-// Shrink drops queries, epochs, events, atoms, filters and windows as long as the case
-// still fails, and gives a case from which nothing single can be dropped. Its
+// Shrink drops queries, epochs, events, atoms, filters, aggregates, annotations and
+// windows as long as the case still fails, and gives a case from which nothing single can be dropped. Its
 // cost is about the square of the parts times that of fails.
 func Shrink(c Case, fails func(Case) bool) Case {
 	for {
@@ -48,6 +48,7 @@ func (c *Case) shrinkQuery(i int, fails func(Case) bool) {
 	*q = whole.onto(q.Atoms)
 	q.Filters = drop(q.Filters, func(fs []Compare) bool { return try(func(q *Query) { q.Filters = fs }) })
 	q.Values = drop(q.Values, func(vs []oracle.Values) bool { return try(func(q *Query) { q.Values = vs }) })
+	c.shrinkAnnotations(i, fails)
 	for _, flag := range []func(*Query) *bool{
 		func(q *Query) *bool { return &q.Distinct },
 		func(q *Query) *bool { return &q.Set },
@@ -58,6 +59,52 @@ func (c *Case) shrinkQuery(i int, fails func(Case) bool) {
 		}
 	}
 	c.shrinkWindows(i, fails)
+}
+
+// shrinkAnnotations takes away aggregates, the semiring with its annotations, those
+// of single atoms, and of a query that is not full variables of the head.
+func (c *Case) shrinkAnnotations(i int, fails func(Case) bool) {
+	q := &c.Queries[i]
+	fit := func(change func(*Query)) bool {
+		qs := slices.Clone(c.Queries)
+		change(&qs[i])
+		return (!qs[i].SPARQL || len(qs[i].Head)+len(qs[i].Aggregates) > 0) && fails(Case{qs, c.Epochs})
+	}
+	q.Aggregates = drop(q.Aggregates, func(as []oracle.Aggregate) bool { return fit(func(q *Query) { q.Aggregates = as }) })
+	plain := func(q *Query) {
+		q.Semiring, q.Atoms = "", slices.Clone(q.Atoms)
+		for j := range q.Atoms {
+			q.Atoms[j].Annotated = false
+		}
+	}
+	if q.Semiring != "" && fit(plain) {
+		plain(q)
+	}
+	for j := range q.Atoms {
+		bare := func(q *Query) {
+			q.Atoms = slices.Clone(q.Atoms)
+			q.Atoms[j].Annotated = false
+		}
+		if q.Atoms[j].Annotated && fit(bare) {
+			bare(q)
+		}
+	}
+	if q.projected() {
+		q.Head = drop(q.Head, func(vs []string) bool { return fit(func(q *Query) { q.Head = vs }) })
+	}
+}
+
+// projected reports whether a variable of two atoms is not in the head.
+func (q *Query) projected() bool {
+	occurs := map[string]int{}
+	for _, a := range q.Atoms {
+		for _, v := range named(a) {
+			if occurs[v]++; occurs[v] > 1 && !slices.Contains(q.Head, v) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // shrinkWindows takes away the query's window, then those of single atoms.
@@ -93,7 +140,8 @@ func (q *Query) onto(atoms []oracle.Atom) Query {
 	w.Head = slices.DeleteFunc(slices.Clone(q.Head), out)
 	w.Filters = slices.DeleteFunc(slices.Clone(q.Filters), func(c Compare) bool { return out(c.Left) || out(c.Right.Var) })
 	w.Values = slices.DeleteFunc(slices.Clone(q.Values), func(v oracle.Values) bool { return slices.ContainsFunc(v.Vars, out) })
-	w.SPARQL = q.SPARQL && len(w.Head) > 0
+	w.Aggregates = slices.DeleteFunc(slices.Clone(q.Aggregates), func(a oracle.Aggregate) bool { return out(a.Var) })
+	w.SPARQL = q.SPARQL && len(w.Head)+len(w.Aggregates) > 0
 	return w
 }
 
@@ -115,7 +163,13 @@ func drop[T any](s []T, ok func([]T) bool) []T {
 func (c *Case) parts() int {
 	n := len(c.Queries) + len(c.Epochs)
 	for _, q := range c.Queries {
-		n += len(q.Atoms) + len(q.Filters) + len(q.Values)
+		n += len(q.Atoms) + len(q.Filters) + len(q.Values) + len(q.Aggregates)
+		if q.Semiring != "" {
+			n++
+		}
+		if q.projected() {
+			n += len(q.Head)
+		}
 		for _, flag := range []bool{q.Distinct, q.Set, q.SPARQL} {
 			if flag {
 				n++
@@ -126,6 +180,9 @@ func (c *Case) parts() int {
 		}
 		for _, a := range q.Atoms {
 			if a.Window != q.Window {
+				n++
+			}
+			if a.Annotated {
 				n++
 			}
 		}

@@ -29,11 +29,24 @@ type Size struct {
 	// Windows gives queries and atoms windows, over event times that go about 10
 	// on with each epoch. Without it the cases of a seed are what they were.
 	Windows bool
+	// Heads gives most queries a head that is any subset of their variables, so
+	// that they are of any acyclic class. Without it they are full.
+	Heads bool
+	// Aggregates gives half of the queries aggregates, and the last columns of some
+	// relations nothing but numbers. They want Heads to be of any interest.
+	Aggregates bool
+	// Semirings gives queries semirings and annotated atoms, and most contributions
+	// a value: all those to one relation are values of a kind that each semiring
+	// over the relation can read.
+	Semirings bool
 }
 
 // answersMax is about how many valuations a query should have on average, so
 // that the nested loops of the oracle stay affordable.
 const answersMax = 1000
+
+// annotatedMax is the same where valuations may be listed in an annotation.
+const annotatedMax = 400
 
 // New draws a case from a seed.
 func New(seed uint64, size Size) Case {
@@ -71,21 +84,31 @@ func draw(r *rand.Rand, size Size) Case {
 	for i := range domain {
 		domain[i] = pick(r, terms)
 	}
+	in := schema{domain: domain}
+	valuations := float64(answersMax)
+	if size.Aggregates {
+		for range 2 + r.IntN(3) {
+			in.numbers = append(in.numbers, pick(r, someNumbers))
+		}
+	}
+	if size.Semirings {
+		in.kinds, valuations = drawKinds(r), annotatedMax
+	}
 	var c Case
 	atoms := map[string][]oracle.Atom{}
 	perRelation := 32
 	for i := range size.Queries {
-		q := newQuery(r, fmt.Sprintf("q%d", i), size.AtomsMax, domain)
+		q := newQuery(r, fmt.Sprintf("q%d", i), size, in)
 		if size.Windows {
 			q.addWindows(r)
 		}
 		c.Queries = append(c.Queries, q)
-		perRelation = min(perRelation, density(&q, len(domain)))
+		perRelation = min(perRelation, density(&q, len(domain), valuations))
 		for _, a := range q.Atoms {
 			atoms[a.Relation] = append(atoms[a.Relation], a)
 		}
 	}
-	s := &stream{r: r, domain: domain, atoms: atoms, perRelation: perRelation}
+	s := &stream{r: r, schema: in, atoms: atoms, perRelation: perRelation}
 	for _, rel := range relations { // in a fixed order
 		if len(atoms[rel]) > 0 || chance(r, 10) {
 			s.relations = append(s.relations, rel)
@@ -97,10 +120,10 @@ func draw(r *rand.Rand, size Size) Case {
 	return c
 }
 
-// density gives the number of facts a relation that leaves q with at most
-// answersMax valuations on average: each atom offers all facts, and each
+// density gives the number of facts a relation that leaves q with at most so many
+// valuations on average: each atom offers all facts, and each
 // further occurrence of a variable, and each constant, keeps one of the domain.
-func density(q *Query, domain int) int {
+func density(q *Query, domain int, valuations float64) int {
 	seen := map[string]bool{}
 	cuts := 0.0
 	for _, a := range q.Atoms {
@@ -114,7 +137,7 @@ func density(q *Query, domain int) int {
 	// The draw is skewed, so that a cut keeps more than one of the domain.
 	keep := math.Pow(float64(domain)*0.7, cuts)
 	n := 2
-	for n < 32 && math.Pow(float64(n+1), float64(len(q.Atoms)))/keep <= answersMax {
+	for n < 32 && math.Pow(float64(n+1), float64(len(q.Atoms)))/keep <= valuations {
 		n++
 	}
 	return n
@@ -122,8 +145,8 @@ func density(q *Query, domain int) int {
 
 // stream draws events against the contributions that are live.
 type stream struct {
+	schema
 	r           *rand.Rand
-	domain      []string
 	relations   []string
 	atoms       map[string][]oracle.Atom // of the queries, by relation
 	perRelation int
@@ -213,8 +236,11 @@ func (s *stream) insertion(rel string, epoch int) oracle.Event {
 		s.ids++
 		e.ID = fmt.Sprintf("e%d", s.ids)
 	}
-	if chance(s.r, 25) {
+	switch {
+	case s.kinds == nil && chance(s.r, 25):
 		e.Value = integer(1 + s.r.IntN(3))
+	case s.kinds != nil && chance(s.r, 80):
+		e.Value = pick(s.r, s.kinds[e.Relation].values)
 	}
 	return e
 }
@@ -249,21 +275,23 @@ func (s *stream) clear() (out []oracle.Event) {
 // is made to fit an atom, because few tuples hit the constants and the repeated
 // variables of one by themselves.
 func (s *stream) tuple(rel string) []string {
-	value := func() string { return s.domain[min(s.r.IntN(len(s.domain)), s.r.IntN(len(s.domain)))] }
 	t := make([]string, arities[rel])
 	for i := range t {
-		t[i] = value()
+		from := s.column(rel, i)
+		t[i] = from[min(s.r.IntN(len(from)), s.r.IntN(len(from)))]
 	}
 	if fit := s.atoms[rel]; len(fit) > 0 && chance(s.r, 50) {
 		bound := map[string]string{}
 		for i, arg := range pick(s.r, fit).Args {
+			want := arg.Const
+			if arg.Var != "" {
+				want = bound[arg.Var]
+			}
 			switch {
-			case arg.Var == "":
-				t[i] = arg.Const
-			case bound[arg.Var] != "":
-				t[i] = bound[arg.Var]
-			default:
+			case want == "":
 				bound[arg.Var] = t[i]
+			case s.numbers == nil || !numberColumn(rel, i) || slices.Contains(s.numbers, want):
+				t[i] = want
 			}
 		}
 	}

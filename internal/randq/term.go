@@ -14,6 +14,9 @@ const (
 // integer gives the N-Triples text of i.
 func integer(i int) string { return `"` + strconv.Itoa(i) + xsdInteger }
 
+// double gives the N-Triples text of a double of that lexical form.
+func double(lexical string) string { return `"` + lexical + xsdDouble }
+
 // terms is what domains are drawn from: mostly strings and integers, and some
 // terms that are equal by value and yet are other terms.
 var terms = []string{

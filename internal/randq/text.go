@@ -42,17 +42,23 @@ func (q *Query) rule() string {
 			args[i] = arg(a.Args[i])
 		}
 		own := ""
+		if a.Annotated {
+			own = "@"
+		}
 		if a.Window != q.Window {
-			own = "[" + windowText(a.Window) + "]"
+			own += "[" + windowText(a.Window) + "]"
 		}
 		body = append(body, a.Relation+"("+strings.Join(args, ", ")+")"+own)
 	}
 	for _, c := range q.Filters {
 		body = append(body, c.Left+" "+c.Op+" "+arg(c.Right))
 	}
-	s := q.Name + "(" + strings.Join(q.Head, ", ") + ") :- " + strings.Join(body, ", ")
+	s := q.Name + "(" + q.headText() + ") :- " + strings.Join(body, ", ")
 	if q.Distinct {
 		s += " distinct"
+	}
+	if q.Semiring != "" {
+		s += " semiring " + q.Semiring
 	}
 	if q.Set {
 		s += " set"
@@ -76,10 +82,7 @@ func (q *Query) sparql() string {
 	if q.Distinct {
 		s.WriteString("DISTINCT ")
 	}
-	for _, v := range q.Head {
-		s.WriteString("?" + v + " ")
-	}
-	s.WriteString("WHERE {")
+	s.WriteString(q.selectText() + "WHERE {")
 	for _, a := range q.Atoms {
 		fmt.Fprintf(&s, " %s :%s %s .", arg(a.Args[0]), a.Relation, arg(a.Args[1]))
 	}
@@ -93,7 +96,7 @@ func (q *Query) sparql() string {
 		}
 		s.WriteString(" }")
 	}
-	return s.String() + " }" + clause(q.Window)
+	return s.String() + " }" + clause(q.Window) + q.groupText()
 }
 
 // shorts writes terms with spaces between.
