@@ -1,12 +1,14 @@
 package views
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/oracle"
 	"github.com/triegs/triegs/internal/randq"
 	"github.com/triegs/triegs/internal/term"
@@ -374,4 +376,198 @@ func TestTV3Deltas(t *testing.T) {
 	check("c", "1111-")
 	h.step("+R1 4 1")
 	check("d", "4112+ 4144+")
+}
+
+// deltaTrees are queries over trees that the planner would not take, so that tuples
+// are climbed to through indexes of the relation as well as through the trie of
+// the parent.
+var deltaTrees = []struct{ text, tree string }{
+	{"Q(x,y,z,w) :- a(x,y), b(y,z), c(z,w).", "a -> b -> c"},
+	{"Q(x,y,z,w) :- a(x,y), b(y,z), c(z,w).", "c -> b -> a"},
+	{"Q(x,y,z,w) :- a(x,y), b(y,z), c(z,w) set.", "b -> a, c"},
+	{"Q(x,y,z,w) :- a(x,y), b(y,z), c(z,w) distinct.", "a -> b -> c"},
+	{"Q(x,y,z,w,v) :- a(x,y), a(y,z), a(z,w), a(w,v).", "a#1 -> a#2 -> a#3 -> a#4"},
+	{"Q(x,y,z,w,v) :- a(x,y), b(y,z), a(z,w), c(y,v).", "a#1 -> b -> a#2, c"},
+	{"Q(x,y,z,w) :- a(x,y), b(z,w).", ""},
+	{"Q(x,y,z,w,v) :- a(x,y), b(y,z), c(w,v).", ""},
+	{`Q(x,y,z) :- a(x,y), b(y,"n3"), c(y,z).`, ""},
+	{"Q(x,y,z) :- a(x,_), b(x,y), c(y,z), x != y.", ""},
+	{"Q(y) :- a(x,y), b(y,z), c(y,w).", ""},
+}
+
+// TestDeltasTrees compares deltas with answers while relations change a little, are
+// replaced, and are cleared in one go.
+func TestDeltasTrees(t *testing.T) {
+	for i, tc := range deltaTrees {
+		h, q := newHistoryOf(t, tc.text, tc.tree)
+		for _, rel := range []string{"a", "b", "c"} {
+			h.relation(rel, 2)
+		}
+		h.keep()
+		rng := rand.New(rand.NewPCG(uint64(i), 9))
+		var inside Deltas
+		deltas := 0
+		for epoch := range 60 {
+			clear := ""
+			if rng.IntN(8) == 0 {
+				clear = string("abc"[rng.IntN(3)])
+				h.s.Clear(h.rels[clear])
+				h.facts[clear] = map[string]int64{}
+			}
+			var updates []string
+			for range 1 + rng.IntN(12) {
+				rel := string("abc"[rng.IntN(3)])
+				if rel == clear {
+					continue
+				}
+				tuple := fmt.Sprintf("n%d n%d", rng.IntN(5), rng.IntN(5))
+				op := "+"
+				if h.facts[rel][tuple] > 0 && rng.IntN(2) == 0 && !slices.Contains(updates, "-"+rel+" "+tuple) {
+					op = "-"
+				}
+				updates = append(updates, op+rel+" "+tuple)
+			}
+			h.note(updates...)
+			last := h.kept[len(h.kept)-1]
+			h.apply(func(q *Query) {
+				h.s.deltas(q, &inside)
+				deltas += h.checkDeltas(fmt.Sprintf("epoch %d, in the writer", epoch), last.bind(q), h.bind(q), &inside).deltas
+			})
+			h.keep()
+			now := h.kept[len(h.kept)-1]
+			for _, m := range h.kept {
+				h.checkDeltas("forwards", m.bind(q), now.bind(q), q.Deltas(m.bind(q), now.bind(q)))
+				h.checkDeltas("backwards", now.bind(q), m.bind(q), q.Deltas(now.bind(q), m.bind(q)))
+			}
+			for len(h.kept) > 4 {
+				h.drop(rng.IntN(len(h.kept) - 1))
+			}
+		}
+		if deltas < 20 {
+			t.Errorf("%s has %d deltas", tc.text, deltas)
+		}
+	}
+}
+
+// many makes updates from a pattern with one number in it.
+func many(pattern string, n int) (updates []string) {
+	for i := range n {
+		updates = append(updates, fmt.Sprintf(pattern, i))
+	}
+	return updates
+}
+
+// TestDeltasCost: what a walk costs follows the answers that differ, not the facts;
+// a key without a way up to the root is tried once; and an answer allocates nothing.
+func TestDeltasCost(t *testing.T) {
+	h, q := newHistoryOf(t, "Q(x,y,z,w) :- a(x,y), b(y,z), c(z,w).", "a -> b -> c")
+	run := func(what string, deltas, most int) {
+		t.Helper()
+		n := len(h.kept)
+		d := q.Deltas(h.kept[n-2].bind(q), h.kept[n-1].bind(q))
+		got := 0
+		for d.Next() {
+			got++
+		}
+		if got != deltas || d.Steps > most {
+			t.Errorf("%s: %d deltas in %d steps (%d dead ends), want %d in at most %d", what, got, d.Steps, d.DeadEnds, deltas, most)
+		}
+	}
+	h.step(slices.Concat(many("+b y%d hub", 1000), many("+a x%[1]d v%[1]d", 1000), many("+b v%[1]d z%[1]d", 1000), many("+c z%[1]d w%[1]d", 1000))...)
+	h.step("+c z7 new")
+	run("one new answer among a thousand", 1, 3)
+	h.step("-c z7 new")
+	run("it is gone again", 1, 3)
+	h.step(many("+c hub w%d", 100)...)
+	// Each of a hundred changes leads to a thousand tuples that lead nowhere. The
+	// group being new, these have changed as well.
+	run("a hub without a way up", 0, 3200)
+	h.step(many("+c hub v%d", 100)...)
+	run("a hub without a way up that was there", 0, 1200)
+	h.step("+a x y7")
+	run("the hub has a way up", 200, 202)
+	h.step(many("-c hub v%d", 100)...)
+	run("half of it is gone", 100, 100+100*1001+2000)
+	h.step("+a x y7")
+	h.step()
+	run("nothing has changed", 0, 0)
+}
+
+// TestDeltasAllocate: an answer allocates nothing, and neither does a walk in the
+// writer once it has been through one like it.
+func TestDeltasAllocate(t *testing.T) {
+	h, q := newHistoryOf(t, "Q(x,y,z,w) :- a(x,y), b(y,z), c(z,w).", "b -> a, c")
+	h.step(slices.Concat(many("+a x%d y", 300), many("+c z w%d", 300))...)
+	h.step("+b y z")
+	old, now := h.kept[1].bind(q), h.kept[2].bind(q)
+	d := q.Deltas(old, now)
+	d.Next()
+	if n := testing.AllocsPerRun(1000, func() {
+		if !d.Next() {
+			t.Fatal("too few answers")
+		}
+	}); n > 0 {
+		t.Errorf("an answer allocates %v times", n)
+	}
+	h.note("-b y z")
+	var inside Deltas
+	h.apply(func(q *Query) {
+		walk := func() {
+			h.s.deltas(q, &inside)
+			for range 1000 {
+				if !inside.Next() {
+					t.Fatal("too few answers")
+				}
+			}
+		}
+		walk()
+		if n := testing.AllocsPerRun(10, walk); n > 0 {
+			t.Errorf("a walk in the writer allocates %v times", n)
+		}
+	})
+}
+
+// TestDeltasOverflow: products that do not fit are compared all the same.
+func TestDeltasOverflow(t *testing.T) {
+	h, q := newHistoryOf(t, "Q(x,y,z) :- a(x,y), b(y,z).", "")
+	a, b := h.relation("a", 2), h.relation("b", 2)
+	tuple := []uint64{h.TermID(term.String("k")), h.TermID(term.String("k"))}
+	state := [2]int64{}
+	for i, tc := range []struct {
+		a, b, old, now int64 // old and now of the answer, -1 does not fit
+		same           bool
+	}{
+		{1 << 40, 1 << 10, 0, 1 << 50, false},
+		{1 << 40, 1 << 40, 1 << 50, -1, false},
+		{1 << 41, 1 << 39, -1, -1, true},
+		{1 << 41, 1 << 40, -1, -1, false},
+		{3, 1 << 40, -1, 3 << 40, false},
+		{1 << 40, 3, 3 << 40, 3 << 40, true},
+		{0, 3, 3 << 40, 0, false},
+	} {
+		h.s.Change(a, tuple, state[0], tc.a)
+		h.s.Change(b, tuple, state[1], tc.b)
+		state = [2]int64{tc.a, tc.b}
+		h.step()
+		n := len(h.kept)
+		d := q.Deltas(h.kept[n-2].bind(q), h.kept[n-1].bind(q))
+		if d.Next() == tc.same {
+			t.Fatalf("step %d: there are deltas: %v", i, tc.same)
+		}
+		if tc.same {
+			continue
+		}
+		for _, end := range []struct {
+			read func() (int64, error)
+			want int64
+		}{{d.Old, tc.old}, {d.New, tc.now}} {
+			got, err := end.read()
+			if (end.want < 0) != errors.Is(err, errs.ErrOverflow) || end.want >= 0 && (got != end.want || err != nil) {
+				t.Fatalf("step %d: %d (%v), want %d", i, got, err, end.want)
+			}
+		}
+		if d.Next() {
+			t.Fatalf("step %d: more than one delta", i)
+		}
+	}
 }
