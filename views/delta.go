@@ -163,7 +163,7 @@ func (d *Deltas) walk(j int) bool {
 		}
 		if j == d.climbs-1 {
 			for i := range d.levels[:d.climbs] {
-				d.levels[i].reached = true
+				d.levels[i].reached, d.levels[i].leads = true, true
 			}
 		}
 		if j == len(d.levels)-1 {

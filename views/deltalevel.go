@@ -34,14 +34,36 @@ type deltaLevel struct {
 
 	weight  factor
 	product factor // down to here
-	// Of a level on the way up: whether any tuple was there, and one led to the root.
-	tried, reached bool
+	// Of a level on the way up: whether any tuple was there, one led to the root, and
+	// the current one did.
+	tried, reached, leads bool
+	ways                  ways
 
 	// ids is the current run of tuples when they bind one variable, weigh 1 and are
 	// the same in the other version: its values, of which those before at are done.
 	ids []uint64
 	at  int
 }
+
+// ways are the tuples of a group that have led to the root: what its next seed
+// with the same key has to climb through. Seeds with one key mostly come together.
+type ways struct {
+	rows  []uint64 // rest, and both weights
+	state waysState
+	at    int
+}
+
+type waysState uint8
+
+const (
+	waysNone   waysState = iota // nothing is known, or there are too many
+	waysOpen                    // the group is being walked
+	waysKnown                   // rows are all there are
+	waysFollow                  // and they are walked
+)
+
+// waysMax bounds how many words are kept of a group.
+const waysMax = 1 << 12
 
 // arrange makes the levels for the changes of node i: first the way up to the
 // root, then what hangs off it. There come first the nodes before i in
@@ -81,7 +103,7 @@ func (d *Deltas) addLevel(j int, h *hop, below int) {
 		node: n, number: j, hop: h, below: below, here: walked.nodes[j], there: other.nodes[j],
 		changes: !d.same[j], owner: j < d.seed && !d.same[j],
 		lead: n.lead, key: n.key, rest: n.rest, columns: n.columns,
-		cursor: l.cursor, sought: l.sought[:0], tuple: l.tuple[:0],
+		cursor: l.cursor, sought: l.sought[:0], tuple: l.tuple[:0], ways: ways{rows: l.ways.rows[:0]},
 	}
 	l.walked = l.here
 	if h != nil {
@@ -102,7 +124,15 @@ func (d *Deltas) seek(j int) bool {
 		l.seeked = false
 		return false
 	}
-	l.tried, l.reached, l.ids, l.at = false, false, nil, 0
+	l.tried, l.reached, l.leads, l.ids, l.at = false, false, false, nil, 0
+	if again && l.ways.state == waysKnown {
+		l.ways.state, l.ways.at = waysFollow, 0
+		return true
+	}
+	l.ways.state, l.ways.rows = waysNone, l.ways.rows[:0]
+	if l.hop != nil && len(l.rest) > 0 {
+		l.ways.state = waysOpen
+	}
 	if again {
 		l.cursor.Rewind()
 	} else {
@@ -156,6 +186,10 @@ func (d *Deltas) move(j int) bool {
 		return true
 	}
 	l.ids, l.at = nil, 0
+	if l.ways.state == waysFollow {
+		return d.follow(l, j)
+	}
+	d.noteWay(l)
 	for l.cursor.Next() {
 		d.Steps++
 		l.tried = true
@@ -171,6 +205,9 @@ func (d *Deltas) move(j int) bool {
 			return true
 		}
 	}
+	if l.ways.state == waysOpen {
+		l.ways.state = waysKnown
+	}
 	if l.hop != nil && !l.reached {
 		d.DeadEnds++
 		if l.tried { // else looking it up again costs no more
@@ -178,6 +215,39 @@ func (d *Deltas) move(j int) bool {
 		}
 	}
 	return false
+}
+
+// noteWay keeps the tuple that the level is about to leave, if it led to the root.
+func (d *Deltas) noteWay(l *deltaLevel) {
+	if !l.leads || l.ways.state != waysOpen {
+		return
+	}
+	l.leads = false
+	for _, v := range l.rest {
+		l.ways.rows = append(l.ways.rows, d.binding[v])
+	}
+	l.ways.rows = append(l.ways.rows, uint64(l.weight.here), uint64(l.weight.there))
+	if len(l.ways.rows) > waysMax {
+		l.ways.state = waysNone
+	}
+}
+
+// follow is move along the ways that are known.
+func (d *Deltas) follow(l *deltaLevel, j int) bool {
+	n := len(l.rest)
+	if l.ways.at == len(l.ways.rows) {
+		l.ways.state = waysKnown
+		return false
+	}
+	row := l.ways.rows[l.ways.at : l.ways.at+n+2]
+	l.ways.at += n + 2
+	d.Steps++
+	for i, v := range l.rest {
+		d.binding[v] = row[i]
+	}
+	l.weight = factor{int64(row[n]), int64(row[n+1])}
+	l.product = d.above(j).times(l.weight)
+	return true
 }
 
 // takeRun makes the rest of the cursor's run, if it is one of single ids that all
