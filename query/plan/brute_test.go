@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/triegs/triegs/query"
@@ -14,7 +15,10 @@ import (
 type brute struct {
 	schemas [][]query.Var
 	out     map[query.Var]bool
-	visit   func(t *bruteTree)
+	// key, if it is not nil, is what the root has to hold; it stands instead of the
+	// output.
+	key   []query.Var
+	visit func(t *bruteTree)
 }
 
 // bruteTree is a rooted tree with lifted children.
@@ -105,7 +109,7 @@ func (b *brute) roots(edges [][2]int) {
 	}
 	for r := range b.schemas {
 		for _, t := range b.trees(r, -1, next) {
-			if b.connex(t) {
+			if b.key == nil && b.connex(t) || b.key != nil && len(meet(b.schemas[r], b.key)) == len(b.key) {
 				b.visit(t)
 			}
 		}
@@ -114,7 +118,7 @@ func (b *brute) roots(edges [][2]int) {
 
 // trees returns the subtrees at alias p for all choices of chains.
 func (b *brute) trees(p, parent int, next [][]int) []*bruteTree {
-	var key []query.Var
+	key := b.key
 	if parent >= 0 {
 		key = meet(b.schemas[p], b.schemas[parent])
 	}
@@ -235,6 +239,59 @@ func (t *bruteTree) measure(aliases []Alias, life lives, above []int) Score {
 	return s
 }
 
+// loose counts for each node the different keys of children that do not hold all of
+// it, and the root if it is an alias of more than the key.
+func (t *bruteTree) loose(key []query.Var) (n int) {
+	if t.alias >= 0 && len(t.schema) > len(key) {
+		n++
+	}
+	var walk func(t *bruteTree)
+	walk = func(t *bruteTree) {
+		keys := map[string]bool{}
+		for _, c := range t.children {
+			if k := meet(t.schema, c.schema); len(k) < len(t.schema) {
+				keys[fmt.Sprint(k)] = true
+			}
+			walk(c)
+		}
+		n += len(keys)
+	}
+	walk(t)
+	return n
+}
+
+// bruteCluster returns the least number of loose ways, and the least score of the
+// trees that have so many.
+func bruteCluster(schemas [][]query.Var, aliases []Alias, key []query.Var) (loose int, best Score) {
+	b := &brute{schemas: schemas, key: append([]query.Var{}, key...)}
+	ok := false
+	b.visit = func(t *bruteTree) {
+		s, n := t.whole(aliases), t.loose(key)
+		if !ok || n < loose || n == loose && lessScore(s, best) {
+			loose, best, ok = n, s, true
+		}
+	}
+	b.run()
+	return loose, best
+}
+
+// whole measures a tree from its root.
+func (t *bruteTree) whole(aliases []Alias) Score {
+	s := t.measure(aliases, longest(aliases), nil)
+	s.Bounded = s.Bounded && s.WindowHeight > 0 && s.WindowHeight <= 2
+	return s
+}
+
+// lessScore says here again, from the design, which of two scores is the lesser.
+func lessScore(s, t Score) bool {
+	if s.Bounded != t.Bounded {
+		return s.Bounded
+	}
+	return slices.Compare(
+		[]int{int(s.Churn), s.SumDepth, s.Height, s.Nodes},
+		[]int{int(t.Churn), t.SumDepth, t.Height, t.Nodes}) < 0
+}
+
 // bruteBest returns the least score and the least height, ok false when there
 // is no tree. Of the aliases only the windows matter.
 func bruteBest(schemas [][]query.Var, aliases []Alias, out []query.Var) (best Score, height int, ok bool) {
@@ -243,18 +300,8 @@ func bruteBest(schemas [][]query.Var, aliases []Alias, out []query.Var) (best Sc
 		b.out[v] = true
 	}
 	b.visit = func(t *bruteTree) {
-		s := t.measure(aliases, longest(aliases), nil)
-		s.Bounded = s.Bounded && s.WindowHeight > 0 && s.WindowHeight <= 2
-		// Of two scores the lesser is said here again, from the design.
-		less := func(s, t Score) bool {
-			if s.Bounded != t.Bounded {
-				return s.Bounded
-			}
-			return slices.Compare(
-				[]int{int(s.Churn), s.SumDepth, s.Height, s.Nodes},
-				[]int{int(t.Churn), t.SumDepth, t.Height, t.Nodes}) < 0
-		}
-		if !ok || less(s, best) {
+		s := t.whole(aliases)
+		if !ok || lessScore(s, best) {
 			best = s
 		}
 		if !ok || s.Height < height {

@@ -172,15 +172,23 @@ func shared(a, b []query.Var) (both []query.Var) {
 	return both
 }
 
-// loose counts the annotated edges, with that above the root, that are not strong.
+// loose counts what Cluster.NonStrong tells.
 func (g *ground) loose(nodes []Node) (n int) {
 	if !g.annotated {
 		return 0
 	}
 	for i := range nodes {
-		if !strong(nodes, i) {
-			n++
+		var keys [][]query.Var
+		for _, c := range nodes[i].Children {
+			k := nodes[c].Key
+			if !strong(nodes, c) && !slices.ContainsFunc(keys, func(l []query.Var) bool { return slices.Equal(k, l) }) {
+				keys = append(keys, k)
+			}
 		}
+		n += len(keys)
+	}
+	if !strong(nodes, 0) {
+		n++
 	}
 	return n
 }

@@ -17,13 +17,17 @@ import (
 //
 //	q(x, y) :- r(x, y, _), s(y, 7, "text")
 //
-// An atom may have a window behind it: [10m], [10m slide 1m] or [last 5].
+// An atom may have a window behind it: [10m], [10m slide 1m] or [last 5], and r@
+// reads the values of its contributions. The head may have the aggregates count(),
+// distinct(x), sum(x), avg(x), min(x), max(x) and top(x 3).
 //
 // Every further line is a condition, taken for one filter of comparisons joined
-// by &&, or a table of rows of integers:
+// by &&, a table of rows of integers, or an option:
 //
 //	filter x > 3 && y != x
 //	values x y | 1 2 | 3 4
+//	semiring minplus
+//	distinct
 
 var atomForm = regexp.MustCompile(`([^\s(),]+)\(([^()]*)\)(\[[^\[\]]*\])?`)
 
@@ -37,18 +41,41 @@ func read(t testing.TB, text string) *query.Query {
 	return q
 }
 
+var aggregateForm = regexp.MustCompile(`(count|distinct|sum|avg|min|max|top)\(([^()]*)\)`)
+
+// aggregate reads an aggregate from the parts of aggregateForm.
+func (r *queryReader) aggregate(m []string) {
+	g := query.Aggregate{Var: query.NoVar, Column: m[0], Pos: r.q.HeadPos}
+	words := strings.Fields(m[2])
+	if len(words) > 0 {
+		g.Var = r.arg(words[0]).Var
+	}
+	if len(words) > 1 {
+		g.K, _ = strconv.Atoi(words[1])
+	}
+	g.Func = map[string]query.Func{
+		"count": query.Count, "distinct": query.CountDistinct, "sum": query.Sum, "avg": query.Avg,
+		"min": query.Min, "max": query.Max, "top": query.TopK,
+	}[m[1]]
+	r.q.Aggregates = append(r.q.Aggregates, g)
+}
+
 type queryReader struct{ q *query.Query }
 
 func readQuery(text string) (*query.Query, error) {
 	r := &queryReader{q: &query.Query{Text: text, HeadPos: query.Pos{Line: 1, Col: 1}}}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	head, body, ok := strings.Cut(lines[0], ":-")
-	m := atomForm.FindStringSubmatch(head)
-	if !ok || m == nil {
+	name, list, _ := strings.Cut(head, "(")
+	if list = strings.TrimSpace(list); !ok || !strings.HasSuffix(list, ")") {
 		return nil, fmt.Errorf("no rule")
 	}
-	r.q.Name = m[1]
-	for _, a := range r.args(m[2]) {
+	r.q.Name = name
+	list = aggregateForm.ReplaceAllStringFunc(strings.TrimSuffix(list, ")"), func(s string) string {
+		r.aggregate(aggregateForm.FindStringSubmatch(s))
+		return ""
+	})
+	for _, a := range r.args(list) {
 		r.q.Head = append(r.q.Head, a.Var)
 		r.q.Columns = append(r.q.Columns, r.q.Vars[a.Var])
 	}
@@ -58,6 +85,7 @@ func readQuery(text string) (*query.Query, error) {
 			Args:     r.args(body[at[4]:at[5]]),
 			Pos:      query.Pos{Line: 1, Col: len(head) + 2 + at[0] + 1},
 		}
+		a.Relation, a.Annotated = strings.CutSuffix(a.Relation, "@")
 		if at[6] >= 0 {
 			var err error
 			if a.Window, err = readWindow(strings.Fields(strings.Trim(body[at[6]:at[7]], "[]"))); err != nil {
@@ -72,6 +100,12 @@ func readQuery(text string) (*query.Query, error) {
 			r.filter(pos, rest)
 		} else if rest, ok := strings.CutPrefix(l, "values"); ok {
 			r.values(pos, rest)
+		} else if rest, ok := strings.CutPrefix(l, "semiring "); ok {
+			r.q.Semiring = rest
+		} else if l == "distinct" {
+			r.q.Distinct = true
+		} else if l == "set" {
+			r.q.Set = true
 		} else {
 			return nil, fmt.Errorf("line %q", l)
 		}

@@ -33,8 +33,10 @@ import (
 // top has one less, what is lifted above it has not.
 //
 // The tree of a cluster hangs below its output variables as a part below its key.
-// Its edges carry annotations, and what a tree is chosen by first is the number of
-// those across which one tuple below may change many above.
+// Its edges carry annotations, and what a tree is chosen by first is on how many
+// ways one tuple below may change many above. Parts that hang under one top by the
+// same key are one such way, so that keeping them together gains nothing here
+// either.
 
 // exhaustiveMax is the number of aliases up to which all trees of the least
 // depth sum are compared in every entry of their score.
@@ -90,7 +92,7 @@ const (
 // cost is what trees are compared by first. It adds up, entry by entry, and is
 // ordered like a pair.
 type cost struct {
-	// loose counts the annotated edges whose parent is not contained in the child.
+	// loose counts what Cluster.NonStrong does, 0 where edges are Boolean.
 	loose int64
 	// rest is the churn, above a sum of depths.
 	rest int64
@@ -128,9 +130,9 @@ type search struct {
 
 // bestTrees returns the trees of the least cost, in a fixed order: all of them
 // for few aliases, else one of the least height. The hypergraph is acyclic, also
-// with the key as an atom. The cost is the number of loose edges; where that is
-// equal (as it is for Boolean edges, which are not counted), the sum of churn;
-// then the depth sum. Levels, if not free, bounds how many aliases may stand above
+// with the key as an atom. The cost is what Cluster.NonStrong counts; where that is
+// equal (as it is for Boolean edges, which do not count), the sum of churn; then the
+// depth sum. Levels, if not free, bounds how many aliases may stand above
 // each other on the way of a fact with a window, and lets none stand above a
 // shorter window; there may then be no tree.
 //
@@ -190,11 +192,6 @@ func (s *search) weigh() {
 		for i, r := range parts {
 			sub, c := s.parts[r], &s.costs[top][i]
 			c.rest = int64(len(sub.aliases))
-			if s.annotated {
-				// Where the top is contained in the part the edge is none of those, but
-				// then the part is lifted, which is better in everything.
-				c.loose = 1
-			}
 			if !sub.windows {
 				continue
 			}
@@ -377,6 +374,7 @@ func (s *search) below(pt *part, top, levels int) (below []hanging, sum cost) {
 	if levels < free {
 		under--
 	}
+	var keys []int
 	for i, r := range s.rest[top] {
 		sub := s.parts[r]
 		if !pt.in[sub.aliases[0]] {
@@ -386,6 +384,12 @@ func (s *search) below(pt *part, top, levels int) (below []hanging, sum cost) {
 		down := impossible
 		if len(h.under) > 0 && (levels == free || !s.longer[top][i]) {
 			down = h.under[0].cost.plus(s.costs[top][i])
+			// A key that holds all of the top counts as well, but what hangs by it is
+			// lifted, which is better in everything.
+			if s.annotated && !slices.Contains(keys, sub.keyID) {
+				keys = append(keys, sub.keyID)
+				down.loose++
+			}
 		}
 		if len(h.lifted) > 0 {
 			h.saved = down.minus(h.lifted[0].cost)

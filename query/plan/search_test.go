@@ -115,22 +115,93 @@ func rounds(n int) int {
 	return n
 }
 
-// validate is the definition of a generalized join tree, written apart from
-// the check that the package makes of its own trees.
+// validate is the definition of a plan: what its clusters are, and that each tree
+// is a generalized join tree. It is written apart from the check that the package
+// makes of its own plans.
 func validate(p *Plan) error {
+	shown := slices.Concat(p.Query.Head, p.Extra)
+	group := make([]int, len(p.Aliases)) // aliases of one group hang together
+	for i := range group {
+		group[i] = i
+	}
+	for range p.Aliases {
+		for i := range p.Aliases {
+			for j := range p.Aliases {
+				for _, v := range meet(p.Aliases[i].Vars, p.Aliases[j].Vars) {
+					if !slices.Contains(shown, v) {
+						group[i], group[j] = min(group[i], group[j]), min(group[i], group[j])
+					}
+				}
+			}
+		}
+	}
+	tree := treeRules{p: p}
+	next := 0
+	for i := range p.Aliases {
+		var members []int
+		for j, g := range group {
+			if g == i {
+				members = append(members, j)
+			}
+		}
+		switch {
+		case len(members) == 1:
+			tree.aliases = append(tree.aliases, i)
+		case len(members) > 1:
+			if next >= len(p.Clusters) || !slices.Equal(p.Clusters[next].Aliases, members) {
+				return fmt.Errorf("cluster %d is not %v", next, members)
+			}
+			c := &p.Clusters[next]
+			var out []query.Var
+			for _, a := range members {
+				out = append(out, meet(p.Aliases[a].Vars, shown)...)
+			}
+			slices.Sort(out)
+			if !slices.Equal(c.Vars, slices.Compact(out)) {
+				return fmt.Errorf("cluster %d has output %v, want %v", next, c.Vars, out)
+			}
+			inner := treeRules{p: p, nodes: c.Nodes, key: c.Vars, aliases: members, folded: true}
+			if err := inner.validate(); err != nil {
+				return fmt.Errorf("cluster %d: %w", next, err)
+			}
+			tree.clusters = append(tree.clusters, next)
+			next++
+		}
+	}
+	if next != len(p.Clusters) {
+		return fmt.Errorf("%d clusters, want %d", len(p.Clusters), next)
+	}
+	tree.nodes = p.Nodes
+	return tree.validate()
+}
+
+// treeRules are what a tree has to hold and what it is folded over.
+type treeRules struct {
+	p                 *Plan
+	nodes             []Node
+	key               []query.Var
+	aliases, clusters []int
+	folded            bool
+}
+
+func (r *treeRules) validate() error {
+	p, nodes := r.p, r.nodes
 	path := func(i int) (up []int) {
-		for ; i >= 0; i = p.Nodes[i].Parent {
+		for ; i >= 0; i = nodes[i].Parent {
 			up = append(up, i)
 		}
 		return up
 	}
-	has := func(i int, v query.Var) bool { return slices.Contains(p.Nodes[i].Vars, v) }
-	var aliases []int
-	for i, n := range p.Nodes {
+	has := func(i int, v query.Var) bool { return slices.Contains(nodes[i].Vars, v) }
+	var aliases, clusters []int
+	for i, n := range nodes {
 		if (i == 0) != (n.Parent < 0) || n.Parent >= i {
 			return fmt.Errorf("node %d has parent %d", i, n.Parent)
 		}
-		if n.Alias >= 0 {
+		switch {
+		case n.Alias >= 0 && n.Cluster >= 0:
+			return fmt.Errorf("node %d is two things", i)
+		case n.Alias >= 0:
 			aliases = append(aliases, n.Alias)
 			if !slices.Equal(slices.Sorted(slices.Values(n.Vars)), slices.Sorted(slices.Values(p.Aliases[n.Alias].Vars))) {
 				return fmt.Errorf("node %d has other variables than its alias", i)
@@ -145,27 +216,35 @@ func validate(p *Plan) error {
 				}
 				last = c
 			}
-		} else {
+		case n.Cluster >= 0:
+			clusters = append(clusters, n.Cluster)
+			if !slices.Equal(slices.Sorted(slices.Values(n.Vars)), p.Clusters[n.Cluster].Vars) {
+				return fmt.Errorf("node %d has other variables than its cluster", i)
+			}
+		default:
 			if len(n.Children) < 2 {
 				return fmt.Errorf("generalized node %d has %d children", i, len(n.Children))
 			}
 			for _, c := range n.Children {
-				if !slices.Equal(p.Nodes[c].Key, slices.Sorted(slices.Values(n.Vars))) {
+				if !slices.Equal(nodes[c].Key, slices.Sorted(slices.Values(n.Vars))) {
 					return fmt.Errorf("child %d of generalized node %d provides no candidates", c, i)
 				}
 			}
 		}
-		var key []query.Var
-		for v := range p.Query.Vars {
-			if n.Parent >= 0 && has(i, query.Var(v)) && has(n.Parent, query.Var(v)) {
-				key = append(key, query.Var(v))
-			}
+		key := r.key
+		if n.Parent >= 0 {
+			key = meet(slices.Sorted(slices.Values(n.Vars)), nodes[n.Parent].Vars)
 		}
 		if !slices.Equal(n.Key, key) || !slices.Equal(n.Vars[:len(key)], key) {
 			return fmt.Errorf("node %d has key %v, want %v in front", i, n.Key, key)
 		}
+		for _, v := range n.Vars[len(key):] {
+			if r.folded && !slices.ContainsFunc(n.Children, func(c int) bool { return has(c, v) }) {
+				return fmt.Errorf("%s is for nobody in node %d", p.varName(v), i)
+			}
+		}
 		for _, c := range n.Children {
-			if p.Nodes[c].Parent != i {
+			if nodes[c].Parent != i {
 				return fmt.Errorf("node %d is no child of %d", c, i)
 			}
 		}
@@ -186,10 +265,9 @@ func validate(p *Plan) error {
 		}
 	}
 	slices.Sort(aliases)
-	for i, a := range aliases {
-		if a != i || len(aliases) != len(p.Aliases) {
-			return fmt.Errorf("aliases in the tree: %v", aliases)
-		}
+	slices.Sort(clusters)
+	if !slices.Equal(aliases, r.aliases) || !slices.Equal(clusters, r.clusters) {
+		return fmt.Errorf("aliases in the tree: %v, clusters: %v", aliases, clusters)
 	}
 	return nil
 }
@@ -203,8 +281,8 @@ func lowestCommon(a, b []int) int {
 	return -1
 }
 
-func sortedSchemas(p *Plan) (s [][]query.Var) {
-	for _, a := range p.Aliases {
+func sortedSchemas(aliases []Alias) (s [][]query.Var) {
+	for _, a := range aliases {
 		s = append(s, slices.Sorted(slices.Values(a.Vars)))
 	}
 	return s
@@ -247,11 +325,11 @@ func TestAgreeBruteForce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, height, _ := bruteBest(sortedSchemas(p), p.Aliases, p.Query.Head)
+		want, height, _ := bruteBest(sortedSchemas(p.Aliases), p.Aliases, p.Query.Head)
 		got := p.Score
 		got.Orders = 0
 		if got != want {
-			t.Fatalf("%v: chose %s with %+v, best is %+v", sortedSchemas(p), p.Tree(), got, want)
+			t.Fatalf("%v: chose %s with %+v, best is %+v", sortedSchemas(p.Aliases), p.Tree(), got, want)
 		}
 		if (height == 1) != p.Class.QHierarchical || (height == 1) != (got.Height == 1) {
 			t.Fatalf("%s: height %d, class %v", p.Tree(), height, p.Class)

@@ -82,9 +82,9 @@ type Cluster struct {
 	// its key: that of the root is Vars, and its other variables are all shared
 	// with children. All children of a generalized node hold all of its schema.
 	Nodes []Node
-	// NonStrong counts the edges across which one tuple below may change many above,
-	// which are those whose parent is not contained in the child, and the root if it
-	// is an alias that is folded.
+	// NonStrong counts the ways on which one tuple below may change many above: for
+	// each alias the different keys of its children that do not hold all of it, and
+	// the root if it is an alias that is folded.
 	NonStrong int
 	// Score is the cost vector by which the tree was chosen.
 	Score Score

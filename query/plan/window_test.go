@@ -112,7 +112,7 @@ func TestWindowsAgreeBruteForce(t *testing.T) {
 		if err := validate(p); err != nil {
 			t.Fatalf("%s: %v", p.Tree(), err)
 		}
-		want, _, _ := bruteBest(sortedSchemas(p), p.Aliases, q.Head)
+		want, _, _ := bruteBest(sortedSchemas(p.Aliases), p.Aliases, q.Head)
 		got := p.Score
 		got.Orders = 0
 		if got != want {
