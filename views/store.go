@@ -6,6 +6,7 @@ import (
 
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/mvcc"
+	"github.com/triegs/triegs/semiring"
 	"github.com/triegs/triegs/trie"
 )
 
@@ -52,13 +53,14 @@ type Store struct {
 	cursor   trie.Cursor
 	folding
 	terms  Terms
-	beside bool    // it belongs to a hydration
-	supply *supply // where a query that is compiled finds what is filled already
+	beside bool                     // it belongs to a hydration
+	supply *supply                  // where a query that is compiled finds what is filled already
+	swept  map[semiring.Sweeper]int // what was left of each algebra
 }
 
 // NewStore makes an empty store whose first version under construction is v.
 func NewStore(v mvcc.Version) *Store {
-	return &Store{arena: trie.NewArena(v), budget: trie.MaxBytes}
+	return &Store{arena: trie.NewArena(v), budget: trie.MaxBytes, swept: make(map[semiring.Sweeper]int)}
 }
 
 // Budget sets how many bytes of tries a version may need; one that needs more
@@ -527,6 +529,7 @@ func (s *Store) SealAs(next mvcc.Version) {
 // Collect gives back what no reader can reach.
 func (s *Store) Collect(published mvcc.Version, pinned []mvcc.Version) {
 	s.arena.CollectVersions(published, pinned)
+	s.sweep(published, pinned)
 }
 
 // Bytes are the memory accounts of all tries.

@@ -12,10 +12,80 @@ import (
 // b and those of o, which belongs to the same plan: the node, the tuple by ids,
 // and both weights. It returns ctx's error when that ends.
 func (b *Bound) Compare(ctx context.Context, o *Bound) error {
+	for i, d := range b.q.fed {
+		if err := b.compareDerived(ctx, d, o, o.q.fed[i]); err != nil {
+			return fmt.Errorf("derived relation %d: %w", i, err)
+		}
+	}
 	for i := range b.nodes {
 		if err := b.compareNode(ctx, i, o); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// compareDerived compares the tracks of a derived relation, and the relations that
+// it is made of as far as they are derived themselves. (Those that nodes read are
+// compared there.)
+func (b *Bound) compareDerived(ctx context.Context, d *derived, o *Bound, e *derived) error {
+	for i, t := range d.tracks {
+		if t == nil {
+			continue
+		}
+		k := d.arity + stateColumns
+		if _, err := b.space.Check(b.roots[t.slot], k); err != nil {
+			return fmt.Errorf("track %d: %w", i, err)
+		}
+		if err := compareTries(ctx, trieAt{b.space, b.roots[t.slot], nil}, trieAt{o.space, o.roots[e.tracks[i].slot], nil}, k); err != nil {
+			return fmt.Errorf("track %d: %w", i, err)
+		}
+	}
+	for i := range d.operands {
+		op, other := &d.operands[i], &e.operands[i]
+		if op.index.pinned || other.index.pinned || d.match != nil {
+			continue
+		}
+		mine := trieAt{b.space, b.roots[op.index.slot], op.index.cols}
+		if err := compareTries(ctx, mine, trieAt{o.space, o.roots[other.index.slot], other.index.cols}, op.relation.arity); err != nil {
+			return fmt.Errorf("operand %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// trieAt is a trie of one epoch; cols are the columns of the relation in its
+// order, nil where they are the same.
+type trieAt struct {
+	space trie.Space
+	root  uint64
+	cols  []int
+}
+
+// compareTries compares the tuples of two tries over k columns.
+func compareTries(ctx context.Context, a, b trieAt, k int) error {
+	if a.cols == nil {
+		a.cols, b.cols = ascending(k), ascending(k)
+	}
+	tuple, key := make([]uint64, k), make([]uint64, k)
+	var c trie.Cursor
+	n := 0
+	for c.Seek(a.space, a.root, k, nil); c.Next(); n++ {
+		if n&0xfff == 0xfff && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for i, col := range a.cols {
+			tuple[col] = c.Col(i)
+		}
+		for i, col := range b.cols {
+			key[i] = tuple[col]
+		}
+		if w := b.space.Get(b.root, key); w != c.Weight() {
+			return fmt.Errorf("tuple %v weighs %d, recomputed %d", tuple, c.Weight(), w)
+		}
+	}
+	if m := b.space.Count(b.root, k); m != n {
+		return fmt.Errorf("%d tuples, recomputed %d", n, m)
 	}
 	return nil
 }
