@@ -24,10 +24,12 @@ type lab struct {
 	terms []term.Term
 	rels  map[string]int
 	facts map[string]map[string]int64 // relation, tuple in words
+
+	algebras map[string]semiring.Algebra
 }
 
 func newLab(t *testing.T) *lab {
-	return &lab{t: t, s: NewStore(1), ids: map[term.Term]uint64{}, terms: []term.Term{{}}, rels: map[string]int{}, facts: map[string]map[string]int64{}}
+	return &lab{t: t, s: NewStore(1), ids: map[term.Term]uint64{}, terms: []term.Term{{}}, rels: map[string]int{}, facts: map[string]map[string]int64{}, algebras: map[string]semiring.Algebra{}}
 }
 
 func (l *lab) Term(id uint64) term.Term { return l.terms[id] }
@@ -47,7 +49,14 @@ func (l *lab) RelationNumber(name string, _ query.Window) int { return l.rels[na
 func (l *lab) ValuedRelation(name string, _ query.Window) int { return l.rels[name+"@"] }
 
 func (l *lab) Algebra(name string) (semiring.Algebra, error) {
-	return nil, fmt.Errorf("no algebra %s", name)
+	if a, ok := l.algebras[name]; ok {
+		return a, nil
+	}
+	a, err := semiring.Parse(name, semiring.Env{Terms: l})
+	if err == nil {
+		l.algebras[name] = a
+	}
+	return a, err
 }
 
 func (l *lab) relation(name string, arity int) int {
@@ -73,6 +82,7 @@ func (l *lab) register(p *plan.Plan) *Query {
 	l.t.Helper()
 	for i := range p.Aliases {
 		l.relation(p.Aliases[i].Relation, p.Aliases[i].Arity)
+		l.relation(p.Aliases[i].Relation+"@", p.Aliases[i].Arity+1)
 	}
 	q, err := l.s.Register(p, l, func() error { return nil })
 	if err != nil {
