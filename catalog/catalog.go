@@ -167,11 +167,9 @@ func Compile(source string, o Options) (*plan.Plan, error) {
 func evaluated(p *plan.Plan) error {
 	at := p.Query.HeadPos
 	switch {
-	case len(p.Clusters)+len(p.Extra) > 0:
+	case len(p.Extra) > 0:
 		x := p.Explain()
-		return at.Unsupported("the query is %s, and only full acyclic queries are evaluated: %s", x.Class, x.Core)
-	case len(p.Payload.Outputs) > 0:
-		return at.Unsupported("aggregates and semirings are not evaluated")
+		return at.Unsupported("the query is %s, and only free-connex queries are evaluated: %s", x.Class, x.Core)
 	}
 	return nil
 }
@@ -180,9 +178,6 @@ func evaluated(p *plan.Plan) error {
 func Parse(source string, o Options) (*query.Query, error) {
 	q, err := text.Parse(source)
 	if err != nil {
-		return nil, err
-	}
-	if err := annotated(q); err != nil {
 		return nil, err
 	}
 	if o == (Options{}) {
@@ -199,18 +194,6 @@ func Parse(source string, o Options) (*query.Query, error) {
 		return nil, err
 	}
 	return &with, nil
-}
-
-// annotated refuses the annotations that no view can hold yet: all but
-// multiplicities and the Booleans.
-func annotated(q *query.Query) error {
-	switch {
-	case len(q.Aggregates) > 0:
-		return q.Aggregates[0].Pos.Unsupported("aggregate %s", q.Aggregates[0].Func)
-	case q.Semiring != "":
-		return q.HeadPos.Unsupported("semiring %s", q.Semiring)
-	}
-	return nil
 }
 
 // CheckArities compares the relations that a plan names with those of the

@@ -60,7 +60,7 @@ type Store struct {
 
 // NewStore makes an empty store whose first version under construction is v.
 func NewStore(v mvcc.Version) *Store {
-	return &Store{arena: trie.NewArena(v), budget: trie.MaxBytes, swept: make(map[semiring.Sweeper]int)}
+	return &Store{arena: trie.NewArena(v), budget: trie.MaxBytes}
 }
 
 // Budget sets how many bytes of tries a version may need; one that needs more

@@ -27,6 +27,9 @@ func (s *Store) sweep(published mvcc.Version, pinned []mvcc.Version) {
 			}
 			if a, ok := t.algebra.(semiring.Sweeper); ok && a.Size() > max(sweepFrom, 2*s.swept[a]) {
 				a.Sweep(func(mark func(word uint64)) { s.markStates(a, mark) })
+				if s.swept == nil {
+					s.swept = make(map[semiring.Sweeper]int)
+				}
 				s.swept[a] = a.Size()
 			}
 		}
