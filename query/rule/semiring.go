@@ -17,7 +17,7 @@ func (p *parser) semiring() (counting bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	name, err := semiring.Canonical(strings.Join(words, " "))
+	name, err := semiring.Canonical(joined(words))
 	if err != nil {
 		return false, fmt.Errorf("%v: %w", pos, err)
 	}
@@ -30,6 +30,19 @@ func (p *parser) semiring() (counting bool, err error) {
 		p.q.Semiring = name
 	}
 	return false, nil
+}
+
+// joined writes words with blanks between them, but none at the inner side of a
+// bracket.
+func joined(words []string) string {
+	var sb strings.Builder
+	for i, w := range words {
+		if i > 0 && w != "(" && w != ")" && words[i-1] != "(" {
+			sb.WriteByte(' ')
+		}
+		sb.WriteString(w)
+	}
+	return sb.String()
 }
 
 // spec reads the words of a semiring: a name, its parameters in brackets, and
