@@ -379,7 +379,7 @@ func Set() QueryOption { return func(o *queryOptions) { o.set = true } }
 
 // Distinct gives every answer once, without a multiplicity: the Boolean
 // semiring. In rule text the option `distinct` says the same, in SPARQL text
-// SELECT DISTINCT.
+// SELECT DISTINCT. A text with aggregates or with another semiring is ErrValue.
 func Distinct() QueryOption { return func(o *queryOptions) { o.distinct = true } }
 
 // gatherQueryOptions applies opts in order; a nil option changes nothing.
