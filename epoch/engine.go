@@ -138,6 +138,7 @@ func New() *Engine {
 		time:   minTime,
 		lock:   make(chan struct{}, 1),
 	}
+	e.facts.OnReturn(e.dict.Mark)
 	e.due.Store(math.MaxInt64)
 	v := e.Current.Fresh()
 	*v = rootvec.Vector{Time: minTime, Catalog: e.schema}

@@ -124,6 +124,7 @@ func (e *Engine) restoreFacts(b *Base) error {
 	e.setCatalog(c, nil)
 	b.phase("facts")
 	to := e.facts.Restore()
+	to.Check(e.held)
 	if err := b.Facts(to.Add); err != nil {
 		return err
 	}
@@ -145,6 +146,12 @@ func (e *Engine) restoreFacts(b *Base) error {
 	return nil
 }
 
+// held reports whether a term with an id is there.
+func (e *Engine) held(id uint64) bool {
+	x, y := e.dict.Hash(id)
+	return x|y != 0
+}
+
 // restoreWaiting fills the reorder buffer, whose terms must be there.
 func (e *Engine) restoreWaiting(b *Base) error {
 	if err := e.facts.RestoreWaiting(b.Waiting); err != nil {
@@ -152,7 +159,7 @@ func (e *Engine) restoreWaiting(b *Base) error {
 	}
 	var err error
 	e.facts.WalkWaiting(func(id uint64) {
-		if x, y := e.dict.Hash(id); x|y == 0 && err == nil {
+		if !e.held(id) && err == nil {
 			err = fmt.Errorf("%w: an event that waits names term %d, which was not saved", errs.ErrCorrupt, id)
 		}
 	})

@@ -55,16 +55,13 @@ func (e *Engine) termsDue() bool {
 // MarkTerms finds the terms that neither a live contribution nor a registered
 // query names, and has them swept by the first epoch that no reader older than
 // this pass can see. One pass runs at a time. Writers go on between its slices:
-// what they intern meanwhile counts as named. Cost is linear in the live facts.
+// what they intern meanwhile counts as named, and so does what comes back out of the
+// history of event-time mode. Cost is linear in the live facts.
 func (e *Engine) MarkTerms(ctx context.Context) (dead int, err error) {
 	if err := e.hold(ctx); err != nil {
 		return 0, err
 	}
-	e.terms.last, e.terms.gone = e.dict.Len(), 0
-	e.terms.due.Store(false)
-	e.dict.StartMark()
-	err = e.markConstants()
-	e.facts.WalkWaiting(e.dict.Mark)
+	err = e.startMarking()
 	e.free()
 	var at window.Place
 	for done := false; err == nil && !done; {
@@ -80,11 +77,28 @@ func (e *Engine) MarkTerms(ctx context.Context) (dead int, err error) {
 		e.dict.AbandonMark()
 		return 0, err
 	}
+	return e.endMarking(), nil
+}
+
+// startMarking begins a pass.
+func (e *Engine) startMarking() error {
+	e.terms.last, e.terms.gone = e.dict.Len(), 0
+	e.terms.due.Store(false)
+	e.dict.StartMark()
+	e.facts.WalkWaiting(e.dict.Mark)
+	return e.markConstants()
+}
+
+// endMarking ends a pass that has gone over all facts, and returns how many terms
+// are dead.
+func (e *Engine) endMarking() (dead int) {
+	// What was retracted before the walk came to it may have gone there.
+	e.facts.WalkWaiting(e.dict.Mark)
 	dead = e.dict.FinishMark()
 	e.terms.marked = e.last
 	e.terms.dead.Store(dead > 0)
 	e.sweepTerms(e.collect())
-	return dead, nil
+	return dead
 }
 
 // markConstants marks what the plans of registered queries compare facts with.

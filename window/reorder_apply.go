@@ -232,6 +232,9 @@ func (s *Store) bringBack(was event) {
 	if id != "" {
 		s.name(name{uint64(rel), e.seq}, named{id, e.time, rec})
 	}
+	if s.returned != nil {
+		was.terms(s.returned)
+	}
 	s.copies.insert(tail, e)
 	if f := r.frames; f != nil {
 		f.add(&s.copies, rec, e.time, e.seq)

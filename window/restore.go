@@ -23,6 +23,7 @@ type Restorer struct {
 	seen  []seen   // by relation
 	top   []uint64 // by relation, 1 + the largest sequence number
 	room  int64    // pages of a relation that may be named
+	known func(value uint64) bool
 	chunk []byte
 	at    int // position in chunk
 }
@@ -55,6 +56,10 @@ func (s *Store) Restore() *Restorer {
 	r := &Restorer{s: s, seen: make([]seen, len(s.rels)), top: make([]uint64, len(s.rels)), room: pagesSlack}
 	return r
 }
+
+// Check has every value of a contribution looked up by known; one that it does not
+// know is damage. It is called before Add; without it all values are taken.
+func (r *Restorer) Check(known func(value uint64) bool) { r.known = known }
 
 // Add reads one chunk. The captures of a chain come from the newest to the
 // oldest, the chunks of one capture in any order: a record that has come
@@ -206,6 +211,9 @@ func (r *Restorer) many(rl *relation, rec uint32, fresh bool) error {
 		r.top[r.rel] = max(r.top[r.rel], r.seq)
 		if len(id) > 0 && !r.name(string(id), e, rec) {
 			return r.damaged("an ID twice")
+		}
+		if e.value != 0 && r.known != nil && !r.known(e.value) {
+			return r.damaged(fmt.Sprintf("value %d of a contribution is not known", e.value))
 		}
 		r.s.copies.insert(tail, e)
 		r.s.live++

@@ -39,7 +39,8 @@ type Store struct {
 	warmed  uint64   // nothing but a reason to load
 	reorder reorder  // events that wait for logical time
 
-	replaced uint64 // values that were given up without their contributions, see Replaced
+	returned func(id uint64) // see OnReturn
+	replaced uint64          // values that were given up without their contributions, see Replaced
 
 	// IDs of live contributions; both maps are nil until the first ID.
 	ids     map[string]name
@@ -486,6 +487,12 @@ func (s *Store) Len(rel uint32) int { return s.rels[rel].live }
 // value for another one, or for none: terms that nothing names any more although no
 // contribution is gone. An event that is done again counts again.
 func (s *Store) Replaced() uint64 { return s.replaced }
+
+// OnReturn has visit called for the terms of contributions that come back because an
+// event of event-time mode that took them away is undone: the words of the tuple, and
+// the value unless it is 0. Whoever walks the store in slices may have passed the
+// place to which they come back.
+func (s *Store) OnReturn(visit func(id uint64)) { s.returned = visit }
 
 // Arity returns the arity of a relation.
 func (s *Store) Arity(rel uint32) int { return s.rels[rel].arity }
