@@ -48,8 +48,8 @@ func (r pinnedResolver) ValuedRelation(name string, w query.Window) int {
 
 // Evaluate answers a plan on a pinned vector, in memory of its own beyond the
 // indexes that the epoch has. Errors: ErrArity, ErrOverflow, ErrUnsupported (a
-// window that no registered query has, values that none reads), ctx's, and that of a term whose text
-// could not be read.
+// window that no registered query has, values that none reads through it), ctx's,
+// and that of a term whose text could not be read.
 func (e *Engine) Evaluate(ctx context.Context, v *rootvec.Vector, p *plan.Plan) (*views.Bound, error) {
 	d := e.dict
 	faults := d.Faults()

@@ -397,3 +397,178 @@ func TestValuedStreams(t *testing.T) {
 		t.Fatalf("%d pairs of fact and value seen", seen)
 	}
 }
+
+// weigh applies one epoch that inserts r(x, y) with a value.
+func weigh(t *testing.T, e *Engine, at int64, x, y, value string) {
+	t.Helper()
+	if err := e.Begin(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	rel, err := e.Relation("r", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev := record.Event{Relation: rel, Time: at}
+	r := &valuedRig{t: t, e: e}
+	ev.Tuple = []uint64{r.intern(x), r.intern(y)}
+	ev.Value = r.intern(value)
+	if err := e.Event(&ev); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Commit(context.Background(), record.Batch, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// enter registers a query.
+func enter(t *testing.T, e *Engine, q *catalog.Query) {
+	t.Helper()
+	if err := e.Begin(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Register(context.Background(), q); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Commit(context.Background(), record.Register, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestValueLostOnTheWay: a checkpoint without the term of a value is damaged, also
+// where nobody reads values.
+func TestValueLostOnTheWay(t *testing.T) {
+	for _, valued := range []bool{false, true} {
+		e := valuedEngine()
+		enter(t, e, valuedQuery(t, "q", "q(x, y) :- r(x, y).", reader{valued: valued}))
+		weigh(t, e, 1, "a", "b", "v")
+		id, _ := e.dict.Find(term.String("v"), e.dict.Len())
+		f, err := e.Freeze(context.Background(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, without := range []uint64{0, id} {
+			err := New().Restore(context.Background(), baseOf(t, e, f, without))
+			if without == 0 && err != nil || without != 0 && !errors.Is(err, errs.ErrCorrupt) {
+				t.Errorf("valued %v, without term %d: %v", valued, without, err)
+			}
+		}
+		e.Thaw(f, false)
+	}
+}
+
+// TestVerifyValues: values in the views that differ from those of the contributions
+// are found, in the last epoch exactly, in one before it by what they add up to.
+func TestVerifyValues(t *testing.T) {
+	for _, w := range []query.Window{{}, {Range: 50}} {
+		for name, damage := range map[string]func(e *Engine, number int, tuple []uint64){
+			"another value": func(e *Engine, number int, tuple []uint64) {
+				e.views.Change(number, tuple, 1, 0)
+				e.views.Change(number, append(slices.Clone(tuple[:2]), tuple[0]), 0, 1)
+			},
+			"one too many": func(e *Engine, number int, tuple []uint64) { e.views.Change(number, tuple, 1, 2) },
+			"nothing":      func(*Engine, int, []uint64) {},
+			"one too few":  func(e *Engine, number int, tuple []uint64) { e.views.Change(number, tuple, 1, 0) },
+		} {
+			t.Run(fmt.Sprintf("%v/%s", w, name), func(t *testing.T) {
+				ctx := context.Background()
+				e := New()
+				// No view is made of it that would differ too.
+				q := valuedQuery(t, "q", "q(x, y) :- r(x, y).", reader{window: w, valued: true})
+				q.Plan.Never = true
+				enter(t, e, q)
+				weigh(t, e, 1, "a", "b", "v")
+				weigh(t, e, 2, "a", "b", "u")
+				if err := e.Begin(ctx); err != nil {
+					t.Fatal(err)
+				}
+				tuple := make([]uint64, 3)
+				for i, text := range []string{"a", "b", "v"} {
+					tuple[i], _ = e.dict.Find(term.String(text), e.dict.Len())
+				}
+				damage(e, e.layouts[0].valuedStream(w), tuple)
+				weighed := record.Event{Relation: 0, Tuple: []uint64{tuple[1], tuple[0]}, Time: 3}
+				if err := e.Event(&weighed); err != nil { // so that the views are applied
+					t.Fatal(err)
+				}
+				if _, err := e.Commit(ctx, record.Batch, 3); err != nil {
+					t.Fatal(err)
+				}
+				v := e.Current.Pin()
+				defer e.Current.Unpin(v)
+				if err := e.Verify(ctx, v); errors.Is(err, errs.ErrCorrupt) != (name != "nothing") {
+					t.Errorf("the last epoch: %v", err)
+				}
+				weigh(t, e, 4, "c", "b", "v")
+				if err := e.Verify(ctx, v); errors.Is(err, errs.ErrCorrupt) != (name[:3] == "one") {
+					t.Errorf("an epoch before it: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestEvaluateValues: a query that is not registered reads values where a registered
+// one keeps them, and none of a relation that is not there.
+func TestEvaluateValues(t *testing.T) {
+	ctx := context.Background()
+	e := New()
+	w := query.Window{Range: 50}
+	enter(t, e, valuedQuery(t, "q", "q(x, y) :- r(x, y).", reader{window: w, valued: true}))
+	weigh(t, e, 1, "a", "b", "v")
+	weigh(t, e, 2, "a", "c", "u")
+	v := e.Current.Pin()
+	defer e.Current.Unpin(v)
+	for _, c := range []struct {
+		text   string
+		window query.Window
+		want   int64
+		err    error
+	}{
+		{"p(x, y) :- r(x, y).", w, 2, nil},
+		{"p(x, y) :- r(x, y).", query.Window{}, 0, errs.ErrUnsupported},
+		{"p(x, y) :- r(x, y).", query.Window{Range: 51}, 0, errs.ErrUnsupported},
+		{"p(x, y) :- s(x, y).", query.Window{}, 0, nil},
+	} {
+		q := valuedQuery(t, "p", c.text, reader{window: c.window, valued: true})
+		b, err := e.Evaluate(ctx, v, q.Plan)
+		if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
+			t.Errorf("%s %v: %v, want %v", c.text, c.window, err, c.err)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		if n, _, err := b.Count(ctx); err != nil || n != c.want {
+			t.Errorf("%s %v: %d answers, %v; want %d", c.text, c.window, n, err, c.want)
+		}
+	}
+}
+
+// TestSteadyValuesAllocateNothing pins the cost of an epoch with values in memory.
+func TestSteadyValuesAllocateNothing(t *testing.T) {
+	ctx := context.Background()
+	e := New()
+	enter(t, e, valuedQuery(t, "q", "q(x, y) :- r(x, y).", reader{window: query.Window{Range: 40}, valued: true}))
+	ids := terms(t, e, "a", "b", "v", "u")
+	at := int64(0)
+	turn := func() {
+		at++
+		if err := e.Begin(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			if err := e.Event(&record.Event{Relation: 0, Tuple: ids[i : i+2], Time: at, Value: ids[3-at&1]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := e.Commit(ctx, record.Batch, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 1000 {
+		turn()
+	}
+	if n := testing.AllocsPerRun(200, turn); n > 0 {
+		t.Fatalf("%v allocations for an epoch of two events", n)
+	}
+}
