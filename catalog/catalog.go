@@ -152,26 +152,7 @@ func Compile(source string, o Options) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Compile(q)
-	if err == nil {
-		err = evaluated(p)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// evaluated refuses the plans for which there is no evaluation: of queries that
-// are not full, and with values.
-func evaluated(p *plan.Plan) error {
-	at := p.Query.HeadPos
-	switch {
-	case len(p.Extra) > 0:
-		x := p.Explain()
-		return at.Unsupported("the query is %s, and only free-connex queries are evaluated: %s", x.Class, x.Core)
-	}
-	return nil
+	return plan.Compile(q)
 }
 
 // Parse reads a query text without planning it.

@@ -31,7 +31,7 @@ func (c *compiler) met(r *Relation) {
 // far.
 func (s *Store) compile(p *plan.Plan, r Resolver, check func() error) (*Query, error) {
 	s.check, s.stopped = check, check()
-	q := &Query{Plan: p, unit: p.Query.Distinct || len(p.Payload.Outputs) > 0 && !p.Payload.Counted}
+	q := &Query{Plan: p, unit: p.Query.Distinct, flat: len(p.Payload.Outputs) > 0 && !p.Payload.Counted}
 	s.terms = r
 	c := &compiler{s: s, q: q, r: r, p: p}
 	if err := c.algebras(); err != nil {
@@ -40,6 +40,11 @@ func (s *Store) compile(p *plan.Plan, r Resolver, check func() error) (*Query, e
 	q.nodes = make([]node, len(p.Nodes))
 	for i := len(p.Nodes) - 1; i >= 0; i-- {
 		if err := c.node(i); err != nil {
+			return q, err
+		}
+	}
+	if len(p.Extra) > 0 && s.stopped == nil {
+		if err := c.materialise(); err != nil {
 			return q, err
 		}
 	}
@@ -177,7 +182,7 @@ func (c *compiler) tracks(active func(i int) bool) []*track {
 func (c *compiler) share(d *derived) (*derived, error) {
 	d.arity = len(d.keep)
 	d.signature = d.sign()
-	for _, e := range c.s.derived {
+	for _, e := range slices.Concat(c.s.derived, c.s.answers) {
 		if e.signature == d.signature {
 			c.met(&e.Relation)
 			c.fed(e)
@@ -202,7 +207,11 @@ func (c *compiler) share(d *derived) (*derived, error) {
 			c.q.slots = append(c.q.slots, t.slot)
 		}
 	}
-	c.s.derived = append(c.s.derived, d)
+	if d.answers == nil {
+		c.s.derived = append(c.s.derived, d)
+	} else {
+		c.s.answers = append(c.s.answers, d)
+	}
 	c.fed(d)
 	if c.s.supply.derived(c.s, d) {
 		return d, nil
@@ -230,6 +239,9 @@ func (c *compiler) take(d *derived, r *Relation, lead []int) *Index {
 // sign describes what is computed.
 func (d *derived) sign() string {
 	var b strings.Builder
+	if d.answers != nil {
+		d.answers.sign(&b)
+	}
 	for i := range d.operands {
 		op := &d.operands[i]
 		fmt.Fprint(&b, op.relation.serial, op.unit, op.cols, " ")

@@ -38,6 +38,8 @@ type derived struct {
 	support   bool  // a tuple of the join weighs 1, whatever its operands weigh
 	weighted  bool  // the weights of operands matter, not only whether there is one
 	lifts     [][]int
+	// answers says that it holds answers, and of what; it has no operands then.
+	answers *materialised
 }
 
 // operand is a relation in the join of a derived one.
@@ -594,6 +596,35 @@ func (s *Store) reorderInto(x *Index, tuple []uint64) []uint64 {
 // fillDerived computes a derived relation from its operands.
 func (s *Store) fillDerived(d *derived) error {
 	s.startFolding(d, true)
+	gather := s.fillJoin
+	if d.answers != nil {
+		gather = s.fillAnswers
+	}
+	if err := gather(d); err != nil {
+		return err
+	}
+	if s.stopped != nil {
+		return s.stopped
+	}
+	f := &s.folding
+	if !f.counts.sort() {
+		return d.overflow()
+	}
+	s.roots[d.indexes[0].slot] = s.arena.Build(f.counts.words, d.arity)
+	for i, t := range d.tracks {
+		if t == nil {
+			continue
+		}
+		if !f.states[i].sort() {
+			return d.overflow()
+		}
+		s.roots[t.slot] = s.arena.Build(f.states[i].there(), f.states[i].k)
+	}
+	return nil
+}
+
+// fillJoin gathers the join of the operands.
+func (s *Store) fillJoin(d *derived) error {
 	f := &s.folding
 	from := &d.operands[0]
 	space, root := s.at(from.index)
@@ -613,22 +644,6 @@ func (s *Store) fillDerived(d *derived) error {
 		if err != nil {
 			return err
 		}
-	}
-	if s.stopped != nil {
-		return s.stopped
-	}
-	if !f.counts.sort() {
-		return d.overflow()
-	}
-	s.roots[d.indexes[0].slot] = s.arena.Build(f.counts.words, d.arity)
-	for i, t := range d.tracks {
-		if t == nil {
-			continue
-		}
-		if !f.states[i].sort() {
-			return d.overflow()
-		}
-		s.roots[t.slot] = s.arena.Build(f.states[i].there(), f.states[i].k)
 	}
 	return nil
 }

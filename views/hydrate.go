@@ -359,7 +359,7 @@ func (p *supply) node(s *Store, i, slot int) bool {
 	if p == nil {
 		return false
 	}
-	root, ok := p.take(p.from.q.nodes[i].slot)
+	root, ok := p.take(p.from.q.tree()[i].slot)
 	if ok {
 		s.roots[slot] = root
 	}
@@ -378,7 +378,7 @@ func (p *supply) rest(s *Store) {
 		}
 	}
 	relations := slices.Clone(h.relations)
-	for _, d := range h.derived {
+	for _, d := range slices.Concat(h.derived, h.answers) {
 		relations = append(relations, &d.Relation)
 		for _, t := range d.tracks {
 			if t != nil {

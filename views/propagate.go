@@ -22,12 +22,6 @@ func (s *Store) propagate() {
 			s.visitInner(v)
 		}
 	}
-	for _, v := range s.views {
-		if v.leaf == nil && v.changed != nil {
-			v.changed.reset()
-		}
-		v.gone = false
-	}
 }
 
 // affected reports whether something that the view is made of has changed.

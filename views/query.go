@@ -16,6 +16,8 @@ type Query struct {
 	Plan  *plan.Plan
 	nodes []node // pre-order, as in the plan
 	unit  bool   // weights do not count: every answer has multiplicity 1
+	flat  bool   // weights are no multiplicities: every answer is given 1
+	inner *Query // whose answers, folded, are those of this one; nil if it has none
 	made  []use  // indexes that did not exist before, while it is being made
 	fed   []*derived
 	slots []int // that were not in use before, while it is being made
@@ -171,13 +173,20 @@ func (s *Store) trimDerived() {
 	for _, d := range s.derived {
 		s.trim(&d.Relation)
 	}
+	for _, d := range s.answers {
+		s.trim(&d.Relation)
+	}
 }
 
 // forget takes q out of all lists, and returns the views that nobody uses any
 // more. It leaves the tries themselves alone.
 func (s *Store) forget(q *Query) (unused []*view) {
-	for i := range q.nodes {
-		if v := q.nodes[i].view; v != nil && v.uses > 0 && s.release(v) {
+	nodes := q.nodes
+	if q.inner != nil {
+		nodes = slices.Concat(nodes, q.inner.nodes)
+	}
+	for i := range nodes {
+		if v := nodes[i].view; v != nil && v.uses > 0 && s.release(v) {
 			unused = append(unused, v)
 		}
 	}
@@ -190,7 +199,8 @@ func (s *Store) forget(q *Query) (unused []*view) {
 			u.index.refs--
 		}
 	}
-	s.derived = slices.DeleteFunc(s.derived, func(d *derived) bool { return d.uses == 0 })
+	unneeded := func(d *derived) bool { return d.uses == 0 }
+	s.derived, s.answers = slices.DeleteFunc(s.derived, unneeded), slices.DeleteFunc(s.answers, unneeded)
 	s.queries = slices.DeleteFunc(s.queries, func(o *Query) bool { return o == q })
 	return unused
 }

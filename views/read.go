@@ -108,7 +108,7 @@ func (b *Bound) Answers() *Answers {
 			if leaf := len(n.children) == 0; leaf != leaves {
 				continue
 			}
-			l := level{node: n, trie: b.nodes[j], rest: n.rest, from: n.columns - len(n.rest), unit: n.unit}
+			l := level{node: n, trie: b.nodes[j], rest: n.rest, from: n.columns - len(n.rest), unit: n.unit || b.q.flat}
 			if len(n.rest) == 1 {
 				l.value = &a.binding[n.rest[0]]
 			}
@@ -271,7 +271,7 @@ func (b *Bound) Lookup(value func(query.Var) uint64) (int64, error) {
 		if w == 0 {
 			return 0, nil
 		}
-		if n.unit || over {
+		if n.unit || b.q.flat || over {
 			continue
 		}
 		var ok bool

@@ -20,6 +20,7 @@ type Store struct {
 	saved     []uint64    // memory of before
 	relations []*Relation // by number, nil where none has the number now
 	derived   []*derived  // what others are computed from comes before them
+	answers   []*derived  // those that hold answers
 	holes     []int       // numbers to use again
 	views     []*view     // children before parents
 	queries   []*Query
@@ -298,6 +299,17 @@ func (s *Store) Apply() error {
 		}
 	}
 	s.propagate()
+	for _, d := range s.answers {
+		if err := s.refoldAnswers(d); err != nil {
+			return err
+		}
+	}
+	for _, v := range s.views {
+		if v.leaf == nil && v.changed != nil {
+			v.changed.reset()
+		}
+		v.gone = false
+	}
 	s.settle()
 	return s.checkBudget()
 }
@@ -333,9 +345,11 @@ func (s *Store) settle() {
 			s.settleRelation(r)
 		}
 	}
-	for _, d := range s.derived {
-		if d.touched {
-			s.settleRelation(&d.Relation)
+	for _, list := range [2][]*derived{s.derived, s.answers} {
+		for _, d := range list {
+			if d.touched {
+				s.settleRelation(&d.Relation)
+			}
 		}
 	}
 }

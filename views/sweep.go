@@ -1,6 +1,8 @@
 package views
 
 import (
+	"slices"
+
 	"github.com/triegs/triegs/mvcc"
 	"github.com/triegs/triegs/semiring"
 	"github.com/triegs/triegs/trie"
@@ -20,7 +22,7 @@ func (s *Store) sweep(published mvcc.Version, pinned []mvcc.Version) {
 			return
 		}
 	}
-	for _, d := range s.derived {
+	for _, d := range slices.Concat(s.derived, s.answers) {
 		for _, t := range d.tracks {
 			if t == nil {
 				continue
@@ -39,7 +41,7 @@ func (s *Store) sweep(published mvcc.Version, pinned []mvcc.Version) {
 // markStates marks everything that a state of an algebra holds.
 func (s *Store) markStates(a semiring.Sweeper, mark func(word uint64)) {
 	var c trie.Cursor
-	for _, d := range s.derived {
+	for _, d := range slices.Concat(s.derived, s.answers) {
 		for _, t := range d.tracks {
 			if t == nil || t.algebra != semiring.Algebra(a) {
 				continue
