@@ -29,7 +29,7 @@ func durableCases(edges int) (cases []*Case) {
 	add("checkpoints", "after 1 % was replaced", d.increment)
 	add("checkpoints", "soon after 1 % more", func(dir string) ([]Figure, error) { return d.increments(dir, 1, soon, 0) })
 	add("checkpoints", "3 s of use after 1 % more", func(dir string) ([]Figure, error) {
-		return d.increments(dir, 2+soon, soon, 3*time.Second)
+		return d.increments(dir, 2+soon, soon, min(3*time.Second, time.Duration(edges)*time.Microsecond))
 	})
 	for _, mode := range []triegs.SyncMode{triegs.SyncEpoch, triegs.SyncNone} {
 		add("appends beside a full checkpoint", mode.String(), func(dir string) ([]Figure, error) {
