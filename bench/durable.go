@@ -27,7 +27,10 @@ func durableCases(edges int) (cases []*Case) {
 	add("recovery", "open from the checkpoint", d.open)
 	add("checkpoints", "full", d.full)
 	add("checkpoints", "after 1 % was replaced", d.increment)
-	add("checkpoints", "soon after 1 % more", d.increments)
+	add("checkpoints", "soon after 1 % more", func(dir string) ([]Figure, error) { return d.increments(dir, 1, soon, 0) })
+	add("checkpoints", "3 s of use after 1 % more", func(dir string) ([]Figure, error) {
+		return d.increments(dir, 2+soon, soon, min(3*time.Second, time.Duration(edges)*time.Microsecond))
+	})
 	for _, mode := range []triegs.SyncMode{triegs.SyncEpoch, triegs.SyncNone} {
 		add("appends beside a full checkpoint", mode.String(), func(dir string) ([]Figure, error) {
 			return d.appends(filepath.Join(dir, mode.String()), mode)
@@ -229,7 +232,7 @@ func (d durable) full(dir string) (figures []Figure, err error) {
 
 // increment opens the store, lets all slides pass, and saves what they changed.
 func (d durable) increment(dir string) (figures []Figure, err error) {
-	return d.replaced(dir, 0, 1, func(db *triegs.DB, slide func() error) ([]Figure, error) {
+	return d.replaced(dir, 0, 1, 0, func(db *triegs.DB, slide func() error) ([]Figure, error) {
 		if err := slide(); err != nil {
 			return nil, err
 		}
@@ -240,13 +243,14 @@ func (d durable) increment(dir string) (figures []Figure, err error) {
 // soon is how many increments follow each other in increments.
 const soon = 5
 
-// increments goes on where increment has ended: an increment that is not
-// measured, and then some more, each as soon as as many edges as before are
-// replaced. The figures are medians of theirs.
-func (d durable) increments(dir string) (figures []Figure, err error) {
-	return d.replaced(dir, 1, 1+soon, func(db *triegs.DB, slide func() error) ([]Figure, error) {
+// increments goes on in a store in which all slides have passed so many times: an
+// increment that is not measured, and then some more, each as soon as as many edges
+// as before are replaced, which takes a given time at least. The figures are medians
+// of theirs.
+func (d durable) increments(dir string, first, times int, within time.Duration) (figures []Figure, err error) {
+	return d.replaced(dir, first, 1+times, within, func(db *triegs.DB, slide func() error) ([]Figure, error) {
 		values := make(map[string][]float64)
-		for i := range 1 + soon {
+		for i := range 1 + times {
 			if err := slide(); err != nil {
 				return nil, err
 			}
@@ -271,8 +275,9 @@ func (d durable) increments(dir string) (figures []Figure, err error) {
 
 // replaced opens the store in which the first so many times all slides have
 // passed, and has save let them pass so many times more and save what they
-// changed, each time an increment.
-func (d durable) replaced(dir string, first, times int, save func(db *triegs.DB, slide func() error) ([]Figure, error)) (figures []Figure, err error) {
+// changed, each time an increment. The slides of one time are spread over a given
+// time at least.
+func (d durable) replaced(dir string, first, times int, within time.Duration, save func(db *triegs.DB, slide func() error) ([]Figure, error)) (figures []Figure, err error) {
 	each := d.slides
 	d.slides *= first + times
 	s := d.stream()
@@ -286,7 +291,9 @@ func (d durable) replaced(dir string, first, times int, save func(db *triegs.DB,
 	figures, err = save(db, func() error {
 		from, to := at, at+each
 		at = to
+		pause := within / time.Duration((each+999)/1000)
 		for i := from; i < to; i += 1000 {
+			time.Sleep(pause)
 			if err := b.slide(i, min(i+1000, to)); err != nil {
 				return err
 			}

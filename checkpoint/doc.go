@@ -33,7 +33,8 @@
 //   - A damaged element takes the ones behind it in its generation with it, and
 //     none before. The next element after known damage is a full one.
 //   - What lingers after a Writer ([Options].Linger) is no Writer's and no
-//     reader's: it is closed by its timer, taken by the next Writer, or closed
-//     by Close, whoever is first under the mutex, and the others wait for it.
+//     reader's: it is closed by its timer when nothing has changed for long
+//     enough, taken by the next Writer, or closed by Close, whoever is first under
+//     the mutex, and the others wait for it.
 //   - A read-only store changes nothing and may stand beside a writer.
 package checkpoint

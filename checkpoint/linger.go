@@ -12,7 +12,16 @@ type lingering struct {
 	stop    func() bool   // of the timer
 	closing bool          // the timer was first
 	done    chan struct{} // closed when the vault is, if the timer was first
+
+	// With Options.Activity: what that was at the last look, and how many looks
+	// in a row have found it the same.
+	activity uint64
+	quiet    int
 }
+
+// quietLooks is how often a change is looked for while a Store lingers, which
+// bounds how much longer than asked for it may take.
+const quietLooks = 4
 
 // afterFunc is time.AfterFunc, of which only Stop is used.
 func afterFunc(d time.Duration, f func()) (stop func() bool) { return time.AfterFunc(d, f).Stop }
@@ -25,13 +34,45 @@ func (s *Store) lingerLocked() {
 	}
 	l := &lingering{done: make(chan struct{})}
 	s.mu.lingering = l
-	l.stop = s.o.after(s.o.Linger, func() { s.endLingering(l) })
+	if s.o.Activity == nil {
+		l.stop = s.o.after(s.o.Linger, func() { s.endLingering(l) })
+		return
+	}
+	l.activity = s.o.Activity()
+	s.lookAgainLocked(l)
 }
 
-// endLingering closes the vault, unless a Writer or Close has taken it.
+// lookAgainLocked has a change looked for after a part of the time; s.mu must be
+// held.
+func (s *Store) lookAgainLocked(l *lingering) {
+	l.stop = s.o.after(s.o.Linger/quietLooks, func() { s.endLingering(l) })
+}
+
+// stillLocked counts a look for a change, and reports whether there was none for
+// the whole time; s.mu must be held.
+func (s *Store) stillLocked(l *lingering) bool {
+	if s.o.Activity == nil {
+		return true
+	}
+	now := s.o.Activity()
+	if now != l.activity {
+		l.activity, l.quiet = now, 0
+		return false
+	}
+	l.quiet++
+	return l.quiet >= quietLooks
+}
+
+// endLingering closes the vault, unless a Writer or Close has taken it or the
+// time begins anew.
 func (s *Store) endLingering(l *lingering) {
 	s.mu.Lock()
 	if s.mu.lingering != l {
+		s.mu.Unlock()
+		return
+	}
+	if !s.stillLocked(l) {
+		s.lookAgainLocked(l)
 		s.mu.Unlock()
 		return
 	}

@@ -167,6 +167,62 @@ func TestLinger(t *testing.T) {
 	holds(t, s, s.List()[0], m)
 }
 
+// TestLingerActivity: Pebble is open until a whole Linger has passed without a
+// change, looked for four times in it; a change begins it anew, and so does a
+// Writer. Close does not wait for it.
+func TestLingerActivity(t *testing.T) {
+	var changes atomic.Uint64
+	fsys, clock := &opened{FS: vfs.NewMem()}, &timers{}
+	s := mustOpen(t, "db/checkpoint", Options{
+		FS: fsys, StoreID: storeID, Linger: time.Minute, after: clock.after, Activity: changes.Load,
+	})
+	m := mustWrite(t, s, model{}, 1, 2, 700, 20)
+	// quiet has so many looks find that nothing has changed, and be waited for.
+	quiet := func(when string, looks int) {
+		t.Helper()
+		for range looks {
+			clock.pass()
+			fsys.want(t, when, 1, true)
+			if n := clock.running(); n != 1 {
+				t.Fatalf("%s: %d timers", when, n)
+			}
+		}
+	}
+	for range 3 {
+		quiet("before a change", 3)
+		changes.Add(1)
+		quiet("in the look that finds it", 1)
+	}
+	quiet("behind a change", 3)
+	m = mustWrite(t, s, m, 2, 2, 700, 20)
+	quiet("behind a Writer", 3)
+	clock.pass()
+	fsys.want(t, "after the time", 1, false)
+	changes.Add(1)
+	if n := clock.running(); n != 0 {
+		t.Fatalf("%d timers after the time", n)
+	}
+	for _, timer := range clock.list {
+		if timer.after != time.Minute/4 {
+			t.Fatalf("a timer of %v", timer.after)
+		}
+	}
+	m = mustWrite(t, s, m, 3, 2, 700, 20)
+	changes.Add(1)
+	clock.pass()
+	fsys.want(t, "after one more", 2, true)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fsys.want(t, "after Close", 2, false)
+	if n := clock.running(); n != 0 {
+		t.Fatalf("%d timers after Close", n)
+	}
+	clock.passLate()
+	s = mustOpen(t, "db/checkpoint", Options{FS: fsys, StoreID: storeID})
+	holds(t, s, s.List()[0], m)
+}
+
 // TestLingerNot: without Linger, and after a write that failed, nothing stays
 // open; with KeepOpen it does, and no timer runs.
 func TestLingerNot(t *testing.T) {

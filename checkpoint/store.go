@@ -51,6 +51,13 @@ type Options struct {
 	// never does.
 	Linger time.Duration
 
+	// Activity, if it is not nil, gives a number that is another one whenever
+	// what the checkpoints are of has changed: then Pebble is open for Linger
+	// behind the last change as well, and up to a quarter longer. It is called
+	// four times in that time, while a Store lingers, on any goroutine, and must
+	// not block.
+	Activity func() uint64
+
 	// BytesPerSecond bounds the speed at which elements are written; 0 does not.
 	BytesPerSecond int64
 

@@ -180,7 +180,8 @@ func (s *Store) load(ctx context.Context, id wal.Identity, r *Report) (covered u
 	s.begin()
 	s.checkpoints, err = checkpoint.Open(ctx, filepath.Join(s.dir, checkpointsName), checkpoint.Options{
 		FS: s.o.FS, ReadOnly: s.o.Log.ReadOnly, StoreID: id.Log, KeepOpen: s.o.TermCache > 0,
-		Timeout: s.o.timeout, Reserve: s.o.reserve, Linger: cmp.Or(s.o.linger, lingerDefault),
+		Timeout: s.o.timeout, Reserve: s.o.reserve,
+		Linger: cmp.Or(s.o.linger, lingerDefault), Activity: s.logged,
 	})
 	if err != nil {
 		return 0, err

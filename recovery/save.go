@@ -9,10 +9,19 @@ import (
 	"github.com/triegs/triegs/epoch"
 )
 
-// lingerDefault is how long after a checkpoint its directory stays open for the
-// next one, which is then spared some ten milliseconds. Whoever saves less often
-// does not miss them.
+// lingerDefault is how long after a checkpoint and after the last epoch behind it
+// the directory stays open for the next checkpoint, which is then spared some ten
+// milliseconds. A store that is quiet does not miss them.
 const lingerDefault = 2 * time.Second
+
+// logged is what the log has taken, by which a store that is in use is told from
+// one that is quiet. Only a store with a log takes checkpoints that linger.
+func (s *Store) logged() uint64 {
+	if s.Log == nil {
+		return 0
+	}
+	return s.Log.Written()
+}
 
 // saver lets one checkpoint run at a time, and one backup beside it: two that
 // copy into one directory would be in each other's way.
@@ -59,9 +68,9 @@ func (s *Store) giveTurn() { <-s.saver.turn }
 // applied, then cuts the log behind the older of the two checkpoints that are
 // kept. Where nothing has happened since the newest one it does nothing.
 //
-// For two seconds behind it, or until Close, the directory of the checkpoints stays
-// open for the next one, with five goroutines and eight files; without TermCache an
-// idle store has neither.
+// Until there was no epoch for two seconds (two and a half at most), or until Close,
+// the directory of the checkpoints stays open for the next one, with five goroutines
+// and eight files; without TermCache an idle store has neither.
 //
 // An error leaves the older checkpoints and the log as they were. Cost: what has
 // changed since the newest checkpoint; now and then, so that the sum of what is

@@ -188,10 +188,14 @@ func (s *Store) expire(r *relation, rel uint32, keeps horizon) (n uint64) {
 // bound.
 func (s *Store) popBelow(r *relation, rel uint32, x *index, bound int64) (n uint64) {
 	blocks := &s.copies.blocks[classes-1]
-	if x.n > roomFrom {
-		s.room(r, x.upTo(blocks, bound))
-	}
-	for k := x.below(blocks, bound); k > 0; k = x.below(blocks, bound) {
+	for whole := true; whole; {
+		k := x.below(blocks, bound)
+		if k == 0 {
+			break
+		}
+		if whole = k == int(x.dir[x.head].n); whole && n == 0 && x.n > roomFrom {
+			s.room(r, x.upTo(blocks, bound))
+		}
 		some := x.first(blocks, k, &s.some)
 		s.warm(r, some)
 		for _, e := range some {

@@ -68,7 +68,7 @@ func (f *frames) due(c *copies, next uint64) (t int64, ok bool) {
 		}
 	}
 	if f.byTime {
-		note(f.expires(blocks, f.horizon(f.at, next)))
+		note(f.expires(blocks, first, f.horizon(f.at, next)))
 	}
 	return t, ok
 }
@@ -130,9 +130,10 @@ func (q *queue) enters(blocks *slab, w *frame) (t int64, ok bool) {
 }
 
 // expires is the least logical time at which a contribution is left behind by all
-// windows of time and by the retention beside them.
-func (f *frames) expires(blocks *slab, keeps horizon) (t int64, ok bool) {
-	time, ok := f.firstKept(blocks, keeps)
+// windows of time and by the retention beside them, first being the least event
+// time of all.
+func (f *frames) expires(blocks *slab, first int64, keeps horizon) (t int64, ok bool) {
+	time, ok := f.firstKept(blocks, first, keeps)
 	if !ok {
 		return 0, false
 	}
@@ -151,10 +152,10 @@ func (f *frames) expires(blocks *slab, keeps horizon) (t int64, ok bool) {
 
 // firstKept is the least event time of a contribution that is kept for its time
 // alone, or one before it: the search ends where it takes long.
-func (f *frames) firstKept(blocks *slab, keeps horizon) (time int64, ok bool) {
+func (f *frames) firstKept(blocks *slab, first int64, keeps horizon) (time int64, ok bool) {
 	if !f.byNumber {
-		if first := f.times.front(blocks); first.time >= keeps.time {
-			return first.time, true
+		if first >= keeps.time {
+			return first, true
 		}
 		e, ok := f.times.from(blocks, keeps.time)
 		return e.time, ok

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/triegs/triegs/internal/errs"
 )
@@ -22,7 +23,9 @@ import (
 // only means that less was freed; what was removed before it counts. An index
 // that is not durable yet is errs.ErrValue; while a Replay runs the error is
 // ErrBusy; a stopped log is errs.ErrReadOnly, a closed one errs.ErrClosed. Cost:
-// a listing of the log, an unlink for each segment, and two directory syncs.
+// a listing of the log, an unlink for each segment, and two directory syncs. The
+// system takes a millisecond or more to give back the space of a segment, which is
+// done in the background; the next call and Close wait for it.
 func (l *Log) DropThrough(ctx context.Context, index uint64) (segments int, bytes int64, err error) {
 	l.drops.Lock()
 	defer l.drops.Unlock()
@@ -57,6 +60,9 @@ func (l *Log) dropAll(ctx context.Context, index uint64) (segments int, bytes in
 	if err != nil {
 		return 0, 0, err
 	}
+	l.freeing.Wait()
+	var held []*os.File
+	defer func() { l.letGo(held) }()
 	for segs := list.segs; len(segs) > 1 && segs[1].first <= index+1; segs = segs[1:] {
 		if err := l.mayDrop(ctx); err != nil {
 			return segments, bytes, err
@@ -67,6 +73,9 @@ func (l *Log) dropAll(ctx context.Context, index uint64) (segments int, bytes in
 			}
 		}
 		l.first.Store(max(l.first.Load(), segs[1].first))
+		if f := hold(segs[0].path, len(held)); f != nil {
+			held = append(held, f)
+		}
 		freed, err := l.drop(segs[0])
 		if err != nil {
 			return segments, bytes, err
@@ -76,6 +85,37 @@ func (l *Log) dropAll(ctx context.Context, index uint64) (segments int, bytes in
 		l.size.Add(-freed)
 	}
 	return segments, bytes, nil
+}
+
+// heldMax bounds how many removed segments are held open at a time: handles are
+// scarce. The others are removed at once.
+const heldMax = 32
+
+// hold opens a segment, so that its removal takes away the name alone and the
+// space is given back when it is closed. Where that cannot be it is nil.
+func hold(path string, have int) *os.File {
+	if have == heldMax || runtime.GOOS == "windows" { // which removes nothing that is open
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
+// letGo closes files that were removed, in the background. l.drops must be held:
+// whoever waits for freeing holds it too.
+func (l *Log) letGo(held []*os.File) {
+	if len(held) > 0 {
+		l.freeing.Go(func() { l.free(held) })
+	}
+}
+
+func closeAll(held []*os.File) {
+	for _, f := range held {
+		_ = f.Close() // nothing was written
+	}
 }
 
 // mayDrop says why nothing may be removed, if so.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -43,7 +44,9 @@ type Log struct {
 	grown   atomic.Uint64 // bytes written since Open
 	size    atomic.Int64  // bytes of all segments
 
-	drops    sync.Mutex    // held by DropThrough; Close waits for it
+	drops    sync.Mutex     // held by DropThrough; Close waits for it
+	freeing  sync.WaitGroup // gives back the space of what DropThrough has removed
+	free     func(held []*os.File)
 	replays  sync.RWMutex  // read-held by Replay, write-held by DropThrough
 	wake     chan struct{} // tells the writer that there is something to do
 	finished chan struct{} // closed when the writer has ended
@@ -108,6 +111,7 @@ func newLog(op *opening, sc scanned, dev Device, n *note, size int64) *Log {
 		dir: op.dir, logDir: filepath.Join(op.dir, logName), id: op.id, lock: op.lock, step: op.o.Step,
 		mode: op.o.Mode, interval: op.o.Interval, bound: op.o.queue, segment: op.o.SegmentBytes, dev: dev, note: n, named: true, ackedOut: sc.last,
 		last: sc.last, wake: make(chan struct{}, 1), finished: make(chan struct{}), freed: make(chan struct{}),
+		free: closeAll,
 	}
 	l.room.L = &l.mu
 	l.written.Store(sc.last)
@@ -261,6 +265,7 @@ func (l *Log) Close() error {
 	l.drops.Lock() // nothing is removed from a store that is free
 	defer l.drops.Unlock()
 	defer close(l.freed)
+	l.freeing.Wait()
 	if l.readOnly {
 		return releaseLock(l.lock, l.dir, false)
 	}
