@@ -187,7 +187,7 @@ func (s *Store) visitChanges(d *derived, j int, r *Relation) error {
 			}
 			continue
 		}
-		if !d.matters(op, before, after) {
+		if !d.matters(op, before, after) && !s.shifted(r, row[:r.arity]) {
 			continue
 		}
 		if err := s.visitKey(d, j, row[:r.arity]); err != nil {
