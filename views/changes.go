@@ -18,169 +18,231 @@ type changes interface {
 	// constants, and its weights in both versions, 0 for absent. Both are the same
 	// where only a value has changed.
 	change() (tuple []uint64, before, after int64)
-	// valued reports whether the tuples of a node have values beside the weights.
-	// Answers of a query with such a node are taken to have changed wherever one of
-	// their tuples has.
-	valued(node int) bool
-	// revalued reports whether the value of a tuple of a valued node, which is there
-	// in both versions, differs between them. Its weight may have changed or not.
+	// revalues reports whether tuples of a node may have other values.
+	revalues(node int) bool
+	// revalued reports whether a tuple of such a node, which is there in both
+	// versions, has another value in one of the tracks. Its weight may have changed
+	// or not.
 	revalued(node int, tuple []uint64) bool
 }
 
 // structural finds the changes of a node by walking its two tries together, past
-// what they have in common. The versions may be far apart.
+// what they have in common, and then those of the states of its tracks. The
+// versions may be far apart.
 type structural struct {
 	q        *Query
 	old, now *Bound
 	diff     trie.Differ
+	node     int
+
+	track  int      // whose state is walked, -1 while the node's own tries are
+	fact   []uint64 // that the state belongs to, in the order of the relation
+	begun  bool     // there is one
+	tuple  []uint64 // the same in the order of the node's trie
+	weight int64
+	values valueReader
+}
+
+// valueReader reads the values of tuples in both versions.
+type valueReader struct {
+	cursor   trie.Cursor
+	state    stateReader
+	fact     []uint64
+	old, now []uint64
 }
 
 func (c *structural) seek(node int) bool {
+	c.node, c.track = node, -1
 	x, y := c.old.nodes[node], c.now.nodes[node]
 	if x.root == y.root {
-		return false
+		return c.seekTrack()
 	}
 	n := &c.q.nodes[node]
 	c.diff.Seek(x.space, x.root, y.space, y.root, n.columns, n.lead)
 	return true
 }
 
-func (c *structural) next() bool { return c.diff.Next() }
+// tracks are those of the relation of a node.
+func (c *structural) tracks(node int) []*track {
+	if r := c.q.nodes[node].relation; r != nil {
+		return r.tracks
+	}
+	return nil
+}
+
+// seekTrack goes before the first change of the next track with one.
+func (c *structural) seekTrack() bool {
+	tracks := c.tracks(c.node)
+	for c.track++; c.track < len(tracks); c.track++ {
+		if t := tracks[c.track]; c.shifts(t) {
+			c.begun = false
+			k := c.q.nodes[c.node].relation.arity + stateColumns
+			c.diff.Seek(c.old.space, c.old.roots[t.slot], c.now.space, c.now.roots[t.slot], k, nil)
+			return true
+		}
+	}
+	return false
+}
+
+// shifts reports whether the state of a track has changed.
+func (c *structural) shifts(t *track) bool {
+	return t != nil && c.old.roots[t.slot] != c.now.roots[t.slot]
+}
+
+func (c *structural) next() bool {
+	for c.track < 0 {
+		if c.diff.Next() {
+			return true
+		}
+		if !c.seekTrack() {
+			return false
+		}
+	}
+	for c.track < len(c.tracks(c.node)) {
+		if !c.diff.Next() {
+			c.seekTrack()
+			continue
+		}
+		fact := c.diff.Tuple()[:len(c.diff.Tuple())-stateColumns]
+		if c.begun && slices.Equal(fact, c.fact) {
+			continue // another component of the same state
+		}
+		c.fact, c.begun = append(c.fact[:0], fact...), true
+		if c.takeFact() {
+			return true
+		}
+	}
+	return false
+}
+
+// takeFact makes the fact whose state has changed the current one. It is false for
+// one that has come already, because its weight has changed or an earlier track,
+// that has no part in an answer, or whose value is the same.
+func (c *structural) takeFact() bool {
+	c.place(c.fact)
+	x, y := c.old.nodes[c.node], c.now.nodes[c.node]
+	c.weight = y.space.Get(y.root, c.tuple)
+	if c.weight == 0 || x.space.Get(x.root, c.tuple) != c.weight {
+		return false
+	}
+	for i, t := range c.tracks(c.node)[:c.track+1] {
+		if c.shifts(t) && c.revaluedIn(c.node, t, c.fact) {
+			return i == c.track
+		}
+	}
+	return false
+}
+
+// place brings a tuple of the relation of the node into the order of its trie.
+func (c *structural) place(fact []uint64) {
+	c.tuple = c.tuple[:0]
+	for _, col := range c.q.nodes[c.node].columnOrder() {
+		c.tuple = append(c.tuple, fact[col])
+	}
+}
+
+// columnOrder is the column of the relation for each column of the trie.
+func (v *view) columnOrder() []int {
+	if v.leaf != nil {
+		return v.leaf.cols
+	}
+	return v.order
+}
 
 func (c *structural) change() (tuple []uint64, before, after int64) {
+	if c.track >= 0 {
+		return c.tuple, c.weight, c.weight
+	}
 	return c.diff.Tuple(), c.diff.Before(), c.diff.After()
 }
 
-func (c *structural) valued(int) bool { return false }
+func (c *structural) revalues(node int) bool {
+	return slices.ContainsFunc(c.tracks(node), c.shifts)
+}
 
-func (c *structural) revalued(int, []uint64) bool { return false }
+func (c *structural) revalued(node int, tuple []uint64) bool {
+	order := c.q.nodes[node].columnOrder()
+	fact := slices.Grow(c.values.fact[:0], len(order))[:len(order)]
+	c.values.fact = fact
+	for i, col := range order {
+		fact[col] = tuple[i]
+	}
+	return slices.ContainsFunc(c.tracks(node), func(t *track) bool {
+		return c.shifts(t) && c.revaluedIn(node, t, fact)
+	})
+}
+
+// revaluedIn reports whether a track has another value at a fact of the relation
+// of a node. One that cannot be read passes for another.
+func (c *structural) revaluedIn(node int, t *track, fact []uint64) bool {
+	if trie.SamePrefix(c.old.space, c.old.roots[t.slot], c.now.space, c.now.roots[t.slot], fact) {
+		return false
+	}
+	v := &c.values
+	var failed, fails error
+	v.old, failed = v.read(v.old[:0], c.old, t, fact)
+	v.now, fails = v.read(v.now[:0], c.now, t, fact)
+	return failed != nil || fails != nil || !slices.Equal(v.old, v.now)
+}
+
+// read appends the value of a track at a fact.
+func (v *valueReader) read(dst []uint64, b *Bound, t *track, fact []uint64) ([]uint64, error) {
+	v.cursor.Seek(b.space, b.roots[t.slot], len(fact)+stateColumns, fact)
+	v.state = stateReader{&v.cursor, len(fact)}
+	return t.algebra.Collect(dst, &v.state)
+}
 
 // noted are the changes in the version under construction. Those of relations have
 // been noted, which saves the walk at the leaves over them.
 type noted struct {
 	structural
-	leaf   *node    // nil while the tries are walked
+	leaf   *node    // nil while tries are walked
 	rows   []uint64 // of the leaf's relation, behind the current one
-	of     *node    // the node that is walked
-	shifts []uint64 // of the node's relation, behind the current one
-	same   int64    // weight of the shift moved to, 0 if it is no shift
-	tuple  []uint64
-	row    []uint64
-	number int  // of the node that is walked
-	open   bool // its tries differ
-
-	key         []uint64 // a tuple in the order of a relation
-	value, then []uint64
-	cursor      trie.Cursor
-	state       stateReader
+	shifts []uint64 // and those whose weight is the same
+	row    []uint64 // the current one, nil for a shift
 }
 
 func (c *noted) seek(node int) bool {
 	n := &c.q.nodes[node]
-	c.of, c.number, c.shifts, c.same = n, node, nil, 0
-	if n.relation != nil {
-		c.shifts = n.relation.shifts
-	}
-	if n.leaf == nil || n.relation.cleared {
+	// The one tuple without columns leaves no trace in a list of shifts.
+	if n.leaf == nil || n.relation.cleared || n.relation.arity == 0 {
 		c.leaf = nil
-		c.open = c.structural.seek(node)
-		return c.open || len(c.shifts) > 0
+		return c.structural.seek(node)
 	}
-	c.leaf, c.rows = n, n.relation.changes
+	c.node, c.leaf, c.rows, c.shifts = node, n, n.relation.changes, n.relation.shifts
 	return len(c.rows)+len(c.shifts) > 0
 }
 
 func (c *noted) next() bool {
 	if c.leaf == nil {
-		return c.open && c.structural.next() || c.nextShift()
+		return c.structural.next()
 	}
-	stride := c.leaf.relation.arity + 2
-	for len(c.rows) > 0 {
+	arity := c.leaf.relation.arity
+	for stride := arity + 2; len(c.rows) > 0; {
 		c.row, c.rows = c.rows[:stride], c.rows[stride:]
-		if c.row[stride-2] == c.row[stride-1] || !c.leaf.selects(c.row) {
-			continue
-		}
-		c.tuple = c.tuple[:0]
-		for _, col := range c.leaf.leaf.cols {
-			c.tuple = append(c.tuple, c.row[col])
-		}
-		return true
-	}
-	return c.nextShift()
-}
-
-// nextShift moves to the next tuple of the node of which only a value has changed.
-// One that came to life or died meanwhile is among the changes.
-func (c *noted) nextShift() bool {
-	stride := c.of.columns
-	for len(c.shifts) > 0 {
-		row := c.shifts[:stride]
-		c.shifts = c.shifts[stride:]
-		c.tuple = c.tuple[:0]
-		for _, col := range c.of.columnsOfTrie() {
-			c.tuple = append(c.tuple, row[col])
-		}
-		old, now := c.old.nodes[c.number], c.now.nodes[c.number]
-		was := old.space.Get(old.root, c.tuple)
-		c.same = now.space.Get(now.root, c.tuple)
-		if was != 0 && c.same != 0 {
+		if c.row[arity] != c.row[arity+1] && c.leaf.selects(c.row) {
+			c.place(c.row)
 			return true
 		}
 	}
-	return false
+	if len(c.shifts) == 0 {
+		return false
+	}
+	c.row = nil
+	c.place(c.shifts[:arity])
+	c.shifts = c.shifts[arity:]
+	return true
 }
 
 func (c *noted) change() (tuple []uint64, before, after int64) {
 	switch {
-	case c.same != 0:
-		return c.tuple, c.same, c.same
 	case c.leaf == nil:
 		return c.structural.change()
+	case c.row == nil:
+		b := c.now.nodes[c.node]
+		w := b.space.Get(b.root, c.tuple)
+		return c.tuple, w, w
 	}
 	n := len(c.row)
 	return c.tuple, int64(c.row[n-2]), int64(c.row[n-1])
-}
-
-// columnsOfTrie are the columns of the node's relation in the order of its trie.
-func (n *node) columnsOfTrie() []int {
-	if n.leaf != nil {
-		return n.leaf.cols
-	}
-	return n.order
-}
-
-func (c *noted) valued(node int) bool {
-	r := c.q.nodes[node].relation
-	return r != nil && slices.ContainsFunc(r.tracks, func(t *track) bool { return t != nil })
-}
-
-func (c *noted) revalued(node int, tuple []uint64) bool {
-	n := &c.q.nodes[node]
-	if !n.relation.touched {
-		return false
-	}
-	c.key = slices.Grow(c.key[:0], len(tuple))[:len(tuple)]
-	for i, col := range n.columnsOfTrie() {
-		c.key[col] = tuple[i]
-	}
-	for _, t := range n.relation.tracks {
-		if t == nil || c.old.roots[t.slot] == c.now.roots[t.slot] {
-			continue
-		}
-		was, is := c.collect(&c.then, c.old, t), c.collect(&c.value, c.now, t)
-		if !was || !is || !slices.Equal(c.then, c.value) {
-			return true
-		}
-	}
-	return false
-}
-
-// collect reads the value of a track at the key, and reports whether it has one
-// that fits.
-func (c *noted) collect(dst *[]uint64, b *Bound, t *track) bool {
-	c.cursor.Seek(b.space, b.roots[t.slot], len(c.key)+stateColumns, c.key)
-	c.state = stateReader{&c.cursor, len(c.key)}
-	var err error
-	*dst, err = t.algebra.Collect((*dst)[:0], &c.state)
-	return err == nil
 }

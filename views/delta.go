@@ -2,18 +2,21 @@ package views
 
 import (
 	"fmt"
+	"math"
 	"math/big"
+	"slices"
 
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/query"
+	"github.com/triegs/triegs/query/plan"
 )
 
 // Deltas is a cursor over the answers of a query that differ between two of its
-// versions: those that are in one of them only, and those whose multiplicity is
-// another one. Each comes once, in no order worth relying on. (Exact deltas
-// between two versions of annotated views, Wang and Hu, in two passes over the
-// nodes in pre-order: an answer belongs to the first of its tuples that has
-// changed.)
+// versions: those that are in one of them only, and those of which an output is
+// another one, or the multiplicity where there are no outputs. Each comes once, in
+// no order worth relying on. (Exact deltas between two versions of annotated
+// views, Wang and Hu, in two passes over the nodes in pre-order: an answer belongs
+// to the first of its tuples that has changed.)
 //
 // The first pass goes over what is new or another in the later version, the
 // second over what is gone from the earlier one; each starts at a changed tuple,
@@ -21,19 +24,23 @@ import (
 // so it serves annotations of all kinds.
 //
 // Cost: an answer is met at most once for each of its tuples that has changed,
-// those of equal multiplicity included, which are passed over. To these come
+// those included that are equal in the end, which are passed over. To these come
 // dead ends: a tuple may have no way up to the root, because a node's tuples are
-// known to have partners below only. A key with no way up is tried once. Nothing
-// is allocated for an answer. Both versions must be pinned; the cursor may be
-// left at any time.
+// known to have partners below only. A key with no way up is tried once. An answer
+// allocates nothing but what an algebra takes to read its outputs. Both versions
+// must be pinned; the cursor may be left at any time.
 type Deltas struct {
 	q        *Query
 	old, now *Bound
 	from     changes
 	hops     []hop
 	same     []bool // nodes without any change
-	valued   bool   // some node has values
+	revalues []bool // nodes whose tuples may have other values
 	dead     deadKeys
+
+	// To compare the outputs of answers that have some.
+	value    func(query.Var) uint64
+	was, are Values
 
 	pass   pass
 	seed   int  // node whose changes are walked
@@ -107,17 +114,17 @@ func (d *Deltas) reset(q *Query, old, now *Bound, from changes) {
 	if d.q != q {
 		k := len(q.nodes)
 		d.q, d.hops = q, q.hops()
-		d.same, d.onPath = make([]bool, k), make([]bool, k)
+		d.same, d.onPath, d.revalues = make([]bool, k), make([]bool, k), make([]bool, k)
 		d.room = make([]deltaLevel, k-1)
 		d.binding = make([]uint64, q.vars())
 		d.dead = newDeadKeys(q)
+		d.value = d.Value
 	}
 	d.old, d.now, d.from = old, now, from
-	d.valued = false
+	d.was.b, d.are.b = old, now
 	for i := range q.nodes {
-		values := from.valued(i)
-		d.same[i] = old.nodes[i].root == now.nodes[i].root && !values
-		d.valued = d.valued || values
+		d.revalues[i] = from.revalues(i)
+		d.same[i] = old.nodes[i].root == now.nodes[i].root && !d.revalues[i]
 	}
 	d.dead.clear()
 	d.pass, d.seed, d.begun, d.open = passNew, 0, false, false
@@ -239,7 +246,7 @@ func (n *node) count(weight int64) int64 {
 // revalued reports whether a tuple of a node that is in both versions has another
 // value.
 func (d *Deltas) revalued(node int, tuple []uint64) bool {
-	return d.valued && d.from.valued(node) && d.from.revalued(node, tuple)
+	return d.revalues[node] && d.from.revalued(node, tuple)
 }
 
 // owns reports whether a tuple of a node before the seed's in pre-order, with its
@@ -259,19 +266,50 @@ func (d *Deltas) answer() factor {
 	return d.base
 }
 
-// differs reports whether the answer met differs between the versions.
+// differs reports whether the answer met differs between the versions: in its
+// presence, or in its outputs if it has some, or else in its multiplicity.
 func (d *Deltas) differs() bool {
 	f := d.answer()
-	switch {
-	case d.pass == passGone || d.valued:
+	if d.pass == passGone || f.there == 0 {
 		return true
-	case f.here < 0 && f.there < 0:
+	}
+	outputs := d.q.Plan.Payload.Outputs
+	if len(outputs) == 0 {
+		return d.recounted(f)
+	}
+	return slices.ContainsFunc(outputs, func(o plan.Output) bool { return d.differsIn(o, f) })
+}
+
+// differsIn reports whether an output of the answer differs, which is in both
+// versions. One that cannot be read passes for different.
+func (d *Deltas) differsIn(o plan.Output, f factor) bool {
+	if o.Track < 0 {
+		return d.recounted(f)
+	}
+	was, failed := d.was.track(o.Track, d.value)
+	is, fails := d.are.track(o.Track, d.value)
+	switch {
+	case failed != nil || fails != nil:
+		return true
+	case !o.Average:
+		return !slices.Equal(was, is)
+	case f.here < 0 || f.there < 0:
+		return true // an average cannot be read without the count
+	}
+	algebra := d.q.algebras[o.Track]
+	x, y := average(algebra.Export(was), f.there), average(algebra.Export(is), f.here)
+	return math.Float64bits(x) != math.Float64bits(y)
+}
+
+// recounted reports whether the multiplicity of the answer differs.
+func (d *Deltas) recounted(f factor) bool {
+	if f.here < 0 && f.there < 0 {
 		return d.differFar()
 	}
 	return f.here != f.there
 }
 
-// differFar is differs for products that do not fit in both versions.
+// differFar is recounted for products that do not fit in both versions.
 func (d *Deltas) differFar() bool {
 	here, there := big.NewInt(d.base.here), big.NewInt(d.base.there)
 	for i := range d.levels {

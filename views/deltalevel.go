@@ -138,7 +138,7 @@ func (d *Deltas) seek(j int) bool {
 	} else {
 		l.cursor.Seek(l.walked.space, l.walked.root, l.columns, l.sought)
 		own := l.hop == nil || l.hop.index == nil
-		l.alike = own && l.changes && !d.from.valued(l.number) &&
+		l.alike = own && l.changes && !d.revalues[l.number] &&
 			trie.SamePrefix(l.here.space, l.here.root, l.there.space, l.there.root, l.sought)
 	}
 	// The other version does not matter where the answer is not in it already.
