@@ -219,6 +219,10 @@ func (h *history) change(before, after map[string]map[string]int64) {
 			if x, y := before[name][key], after[name][key]; x != y {
 				var tuple []uint64
 				for _, text := range strings.Split(key, "\t") {
+					if text == "" {
+						tuple = append(tuple, 0) // a contribution without a value
+						continue
+					}
 					v, err := term.Parse(text)
 					if err != nil {
 						h.t.Fatal(err)
