@@ -35,7 +35,14 @@ func outputs(values *Values, value func(query.Var) uint64, n int64, err error) s
 	var cols []string
 	for i := range values.Outputs() {
 		v, err := values.Read(i, value, n)
-		cols = append(cols, fmt.Sprintf("%T %v %v", v, v, err))
+		list, ok := v.([]any)
+		if !ok {
+			list = []any{v}
+		}
+		for _, v := range list { // 1 and 1.0 are two values
+			cols = append(cols, fmt.Sprintf("%T %v", v, v))
+		}
+		cols = append(cols, fmt.Sprint(err))
 	}
 	return strings.Join(cols, "; ")
 }
