@@ -38,7 +38,9 @@ type Deltas struct {
 	revalues []bool // nodes whose tuples may have other values
 	dead     deadKeys
 
-	// To compare the outputs of answers that have some.
+	// To compare the outputs of answers that have some, which touched leaves to the
+	// caller: he is given every answer of which a weight or a value has changed.
+	touched  bool
 	value    func(query.Var) uint64
 	was, are Values
 
@@ -94,7 +96,9 @@ func (q *Query) Deltas(old, now *Bound) *Deltas {
 }
 
 // deltas makes d walk the answers of q that the version under construction has
-// changed so far, in the memory that d has. It is for the time between the
+// changed so far, in the memory that d has. Of a query with tracks it gives all
+// answers of which a weight or a value of a track has changed somewhere, whether
+// that changes an output or not, for whoever folds answers. It is for the time between the
 // propagation of q and the end of the version; tries that are no part of q may be
 // written meanwhile.
 func (s *Store) deltas(q *Query, d *Deltas) {
@@ -107,6 +111,7 @@ func (s *Store) deltas(q *Query, d *Deltas) {
 	c.old.bind(q, space, s.before)
 	c.now.bind(q, space, s.roots)
 	d.reset(q, c.old, c.now, c)
+	d.touched = len(q.algebras) > 0
 }
 
 // reset puts d before the first answer.
@@ -120,7 +125,7 @@ func (d *Deltas) reset(q *Query, old, now *Bound, from changes) {
 		d.dead = newDeadKeys(q)
 		d.value = d.Value
 	}
-	d.old, d.now, d.from = old, now, from
+	d.old, d.now, d.from, d.touched = old, now, from, false
 	d.was.b, d.are.b = old, now
 	for i := range q.nodes {
 		d.revalues[i] = from.revalues(i)
@@ -270,7 +275,7 @@ func (d *Deltas) answer() factor {
 // presence, or in its outputs if it has some, or else in its multiplicity.
 func (d *Deltas) differs() bool {
 	f := d.answer()
-	if d.pass == passGone || f.there == 0 {
+	if d.pass == passGone || f.there == 0 || d.touched {
 		return true
 	}
 	outputs := d.q.Plan.Payload.Outputs
@@ -327,9 +332,9 @@ func (d *Deltas) Value(v query.Var) uint64 { return d.binding[v] }
 // is not there, or ErrOverflow.
 func (d *Deltas) Old() (int64, error) {
 	if d.pass == passGone {
-		return fitting(d.answer().here)
+		return d.fitting(d.answer().here)
 	}
-	return fitting(d.answer().there)
+	return d.fitting(d.answer().there)
 }
 
 // New is the multiplicity of the current answer in the later version, 0 if it is
@@ -338,11 +343,15 @@ func (d *Deltas) New() (int64, error) {
 	if d.pass == passGone {
 		return 0, nil
 	}
-	return fitting(d.answer().here)
+	return d.fitting(d.answer().here)
 }
 
-func fitting(product int64) (int64, error) {
-	if product < 0 {
+// fitting is the multiplicity of an answer, given the product of its weights.
+func (d *Deltas) fitting(product int64) (int64, error) {
+	switch {
+	case d.q.flat:
+		return presence(product != 0), nil
+	case product < 0:
 		return 0, fmt.Errorf("%w: the multiplicity of an answer", errs.ErrOverflow)
 	}
 	return product, nil

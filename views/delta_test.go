@@ -62,23 +62,14 @@ func (m *moment) bind(q *Query) *Bound { return q.Bind(m.space, m.roots) }
 // what has changed.
 func (h *history) apply(show func(q *Query)) {
 	h.t.Helper()
-	s := h.s
-	s.begin()
-	for _, r := range s.relations {
-		if r != nil && r.touched {
-			s.applyRelation(r)
-		}
+	h.s.begin()
+	if err := h.s.bringUp(); err != nil {
+		h.t.Fatal(err)
 	}
-	for _, d := range s.derived {
-		if err := s.refold(d); err != nil {
-			h.t.Fatal(err)
-		}
-	}
-	s.propagate()
 	for _, q := range h.queries {
 		show(q)
 	}
-	s.settle()
+	h.s.settle()
 }
 
 // rowsOf lists answers: the values of all variables, and the multiplicity.

@@ -287,6 +287,15 @@ func (s *Store) clearTrie(slot, columns int) {
 // between: the caller must call Abort.
 func (s *Store) Apply() error {
 	s.begin()
+	if err := s.bringUp(); err != nil {
+		return err
+	}
+	s.settle()
+	return s.checkBudget()
+}
+
+// bringUp brings everything up to date, and leaves the changes as they were noted.
+func (s *Store) bringUp() error {
 	for _, r := range s.relations {
 		if r == nil || !r.touched {
 			continue
@@ -304,14 +313,7 @@ func (s *Store) Apply() error {
 			return err
 		}
 	}
-	for _, v := range s.views {
-		if v.leaf == nil && v.changed != nil {
-			v.changed.reset()
-		}
-		v.gone = false
-	}
-	s.settle()
-	return s.checkBudget()
+	return nil
 }
 
 // applyRelation brings the indexes of a base relation up to date.
@@ -339,6 +341,12 @@ func (s *Store) settle() {
 	s.clearing = false
 	if s.other != nil { // what a bulk epoch has sorted
 		s.keys, s.other = nil, nil
+	}
+	for _, v := range s.views {
+		if v.leaf == nil && v.changed != nil {
+			v.changed.reset()
+		}
+		v.gone = false
 	}
 	for _, r := range s.relations {
 		if r != nil && r.touched {
