@@ -3,7 +3,9 @@ package plan
 import (
 	"fmt"
 
+	"github.com/triegs/triegs/internal/term"
 	"github.com/triegs/triegs/query"
+	"github.com/triegs/triegs/semiring"
 )
 
 // The algebras that stand behind aggregates (semiring.Parse).
@@ -88,15 +90,31 @@ func (p *Plan) aggregate() error {
 			}
 			out.Track = t
 		}
-		switch g.Func {
-		case query.Min, query.Max, query.CountDistinct:
-		default:
+		if out.Track < 0 || out.Average {
+			p.Payload.Counted = true
+		} else if k, _ := p.Payload.Tracks[out.Track].traits(); !k.Idempotent {
 			p.Payload.Counted = true
 		}
 		p.Payload.Outputs = append(p.Payload.Outputs, out)
 	}
 	return nil
 }
+
+// traits are those of the algebra of a track, ok false when it is one of the user,
+// which are not known here.
+func (t *Track) traits() (traits semiring.Traits, ok bool) {
+	a, err := semiring.Parse(t.Algebra, semiring.Env{Terms: noTerms{}})
+	if err != nil {
+		return semiring.Traits{}, false
+	}
+	return a.Traits(), true
+}
+
+// noTerms is what an algebra that only has to tell its traits asks for nothing.
+type noTerms struct{}
+
+// Term returns no term.
+func (noTerms) Term(uint64) term.Term { return term.Term{} }
 
 // algebraOf names the algebra of an aggregate other than count().
 func algebraOf(g *query.Aggregate) string {

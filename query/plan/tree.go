@@ -89,13 +89,7 @@ func (p *Plan) ClusterName(i int) string {
 }
 
 // names joins the names of variables by commas.
-func (p *Plan) names(vars []query.Var) string {
-	names := make([]string, len(vars))
-	for i, v := range vars {
-		names[i] = p.varName(v)
-	}
-	return strings.Join(names, ", ")
-}
+func (p *Plan) names(vars []query.Var) string { return strings.Join(p.nameList(vars), ", ") }
 
 // varName names a kept variable, which always has a name.
 func (p *Plan) varName(v query.Var) string { return p.Query.Vars[v] }

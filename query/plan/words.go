@@ -8,12 +8,9 @@ import (
 	"github.com/triegs/triegs/query/hypergraph"
 )
 
-// coreSentence says in words what keeps the query from being full and acyclic.
+// coreSentence says in words what the core of the query is, if it has one.
 func (p *Plan) coreSentence() string {
 	c := p.Core
-	if c == nil {
-		return p.hiddenSentence()
-	}
 	v := func(i int) string { return p.varName(query.Var(c.Vars[i])) }
 	a := func(i int) string { return p.AliasName(c.Atoms[i]) }
 	last := len(c.Vars) - 1
@@ -123,30 +120,6 @@ func (p *Plan) firstWindow() query.Window {
 	return query.Window{}
 }
 
-// hiddenSentence names the first variable that links two atoms and is not
-// output.
-func (p *Plan) hiddenSentence() string {
-	out := make(map[query.Var]bool)
-	for _, v := range p.Query.Head {
-		out[v] = true
-	}
-	for i := range p.Aliases {
-		for _, v := range p.Aliases[i].Vars {
-			if out[v] {
-				continue
-			}
-			for j := i + 1; j < len(p.Aliases); j++ {
-				for _, w := range p.Aliases[j].Vars {
-					if v == w {
-						return fmt.Sprintf("variable %s is shared by %s and %s but is not output", p.varName(v), p.AliasName(i), p.AliasName(j))
-					}
-				}
-			}
-		}
-	}
-	return ""
-}
-
 func vars(ints []int) []query.Var {
 	vs := make([]query.Var, len(ints))
 	for i, n := range ints {
@@ -155,12 +128,15 @@ func vars(ints []int) []query.Var {
 	return vs
 }
 
-func (p *Plan) varList(vs []query.Var) string {
+func (p *Plan) varList(vs []query.Var) string { return list(p.nameList(vs)) }
+
+// nameList names variables; it is not nil.
+func (p *Plan) nameList(vs []query.Var) []string {
 	names := make([]string, len(vs))
 	for i, v := range vs {
 		names[i] = p.varName(v)
 	}
-	return list(names)
+	return names
 }
 
 func (p *Plan) atomList(atoms []int) string {
