@@ -572,3 +572,99 @@ func TestSteadyValuesAllocateNothing(t *testing.T) {
 		t.Fatalf("%v allocations for an epoch of two events", n)
 	}
 }
+
+// TestValuesReplay replays a log of epochs with values, with a query that comes and
+// goes in between, and compares what the views hold of them.
+func TestValuesReplay(t *testing.T) {
+	ctx := context.Background()
+	e, log := New(), &held{}
+	e.Logged(log)
+	const text = "best(x) :- r(x, y)@[20ns] semiring minplus."
+	p, err := catalog.Compile(text, catalog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Aliases[0].Valued {
+		t.Fatalf("alias %+v does not read values", p.Aliases[0])
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for at := range int64(60) {
+		if at == 10 || at == 40 {
+			enter(t, e, &catalog.Query{Name: "best", Text: text, Plan: p})
+		}
+		if at == 30 {
+			drop(t, e, "best")
+		}
+		if err := e.Begin(ctx); err != nil {
+			t.Fatal(err)
+		}
+		rel, err := e.Relation("r", 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids [3]uint64
+		for i, n := range [3]int64{rng.Int64N(3), rng.Int64N(3), rng.Int64N(20)} {
+			if ids[i], err = e.Intern(term.Int(n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ev := record.Event{Relation: rel, Tuple: slices.Clone(ids[:2]), Time: at, Value: ids[2]}
+		if rng.IntN(3) == 0 {
+			ev.ID = fmt.Sprint(ids[:2])
+		}
+		if err := e.Event(&ev); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Commit(ctx, record.Batch, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log.settle(len(log.done), nil)
+
+	again := New()
+	for _, b := range log.entries {
+		rec, err := record.Decode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Replay(ctx, rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var shown [2]map[string]int64
+	for i, e := range [...]*Engine{e, again} {
+		v := e.Current.Pin()
+		defer e.Current.Unpin(v)
+		shape := v.Catalog.(*Schema).Shapes[0]
+		if len(shape.Valued) != 1 {
+			t.Fatalf("engine %d: %d windows show values", i, len(shape.Valued))
+		}
+		shown[i] = map[string]int64{}
+		err := views.CompareIndexes(ctx, v.Space, v.Roots, shape.Valued[0].Indexes, func(fact []uint64, weight int64) {
+			shown[i][fmt.Sprint(fact)] = weight
+		})
+		if err == nil {
+			err = e.Verify(ctx, v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !maps.Equal(shown[0], shown[1]) || len(shown[0]) < 10 {
+		t.Fatalf("replayed\n%v, was\n%v", shown[1], shown[0])
+	}
+}
+
+// drop takes a query out.
+func drop(t *testing.T, e *Engine, name string) {
+	t.Helper()
+	if err := e.Begin(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Drop(name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Commit(context.Background(), record.Drop, 0); err != nil {
+		t.Fatal(err)
+	}
+}
