@@ -3,6 +3,8 @@ package views
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/oracle"
+	"github.com/triegs/triegs/internal/oracle/vectors"
 	"github.com/triegs/triegs/internal/randq"
 	"github.com/triegs/triegs/internal/term"
 	"github.com/triegs/triegs/query"
@@ -165,6 +168,70 @@ func TestDeltasValues(t *testing.T) {
 	if withValues < 400 {
 		t.Error("the cases are too plain")
 	}
+}
+
+// TestDeltasStreams compares deltas with those of the machine-readable streams.
+func TestDeltasStreams(t *testing.T) {
+	streams, err := vectors.Streams("..")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the vectors are not at hand:", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range streams {
+		h, q := newHistoryOf(t, s.Text("q"), "")
+		for i, e := range s.Epochs {
+			h.noteEvents(e.Events)
+			h.step()
+			old, now := h.kept[0].bind(q), h.kept[1].bind(q)
+			got := map[string]string{}
+			was, are := old.Values(), now.Values()
+			for d := q.Deltas(old, now); d.Next(); {
+				var tuple []string
+				for _, v := range q.Plan.Query.Head {
+					tuple = append(tuple, h.terms[d.Value(v)].String())
+				}
+				got[oracle.Key(tuple)] = h.annotation(d, d.Old, was) + " > " + h.annotation(d, d.New, are)
+			}
+			want := map[string]string{}
+			for key, d := range e.Deltas {
+				want[key] = printed(d.Old) + " > " + printed(d.New)
+			}
+			if !maps.Equal(got, want) {
+				t.Fatalf("%s, epoch %d:\n%v, want\n%v\n%s", s.Text("q"), i, got, want, q.Plan.Explain())
+			}
+			h.drop(0)
+		}
+	}
+}
+
+// annotation prints the annotation of an answer in a version.
+func (h *history) annotation(d *Deltas, multiplicity func() (int64, error), values *Values) string {
+	h.t.Helper()
+	n, err := multiplicity()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	switch {
+	case n == 0:
+		return printed(nil)
+	case values.Outputs() == 0:
+		return printed(&n)
+	}
+	v, err := values.Read(0, d.Value, n)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return fmt.Sprint(v)
+}
+
+// printed prints an annotation, nil where the answer is absent.
+func printed(n *int64) string {
+	if n == nil {
+		return "absent"
+	}
+	return fmt.Sprint(*n)
 }
 
 // TestRefusedAnswers: an epoch that is refused because a kept answer would not fit

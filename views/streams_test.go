@@ -18,6 +18,18 @@ import (
 // feed applies the events of an epoch, to relations and to those with values
 // beside them, as the room above would.
 func (l *lab) feed(events []oracle.Event) error {
+	undo := l.noteEvents(events)
+	if err := l.s.Apply(); err != nil {
+		undo()
+		l.s.Abort()
+		return err
+	}
+	l.seal()
+	return nil
+}
+
+// noteEvents notes the events of an epoch for the version under construction.
+func (l *lab) noteEvents(events []oracle.Event) (undo func()) {
 	type fact struct{ rel, tuple string }
 	before, now := map[fact]int64{}, map[fact]int64{}
 	words := map[fact][]uint64{}
@@ -60,15 +72,11 @@ func (l *lab) feed(events []oracle.Event) error {
 			l.s.Change(l.rels[k.rel], tuple, before[k], now[k])
 		}
 	}
-	if err := l.s.Apply(); err != nil {
+	return func() {
 		for k := range words {
 			l.facts[k.rel][k.tuple] = before[k]
 		}
-		l.s.Abort()
-		return err
 	}
-	l.seal()
-	return nil
 }
 
 // rows reads all answers with their values, by the key of the tuple.
