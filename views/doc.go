@@ -30,6 +30,16 @@
 // its children, so the order of changes does not matter and batches and
 // self-joins need no special care.
 //
+// # Deltas
+//
+// [Query.Deltas] walks the answers that differ between two versions, near or far
+// apart, from nothing but their tries: what has changed at a node is what the tries
+// of both versions do not share. It climbs from a changed tuple to the root, through
+// the trie of the parent where that begins with the key, and else through the index
+// by which the parent is woken, past tuples that are dead. So a query that nobody
+// takes deltas of pays nothing for them. Kept answers are brought up to date by the
+// same walk inside the version under construction.
+//
 // # Invariants
 //
 //   - A node's trie holds exactly the candidate tuples for which every child
