@@ -55,8 +55,14 @@ func (db *DB) Backup(ctx context.Context, dest string) error {
 // it was.
 // Cost: loading the backup, in time and memory, and writing it once.
 func Restore(ctx context.Context, backup, dest string) error {
+	return RestoreWith(ctx, backup, dest, nil)
+}
+
+// RestoreWith is Restore of a store whose queries need semirings of the program's
+// own, Options.Semirings; other options are not looked at.
+func RestoreWith(ctx context.Context, backup, dest string, opts *Options) error {
 	_, err := recovery.Restore(ctx, backup, dest, recovery.Options{
-		Log: wal.Options{LockWait: defaultLockWait}, Now: time.Now,
+		Log: wal.Options{LockWait: defaultLockWait}, Now: time.Now, Semirings: opts.semirings(),
 	})
 	if err != nil {
 		return edge(fmt.Errorf("restoring %s to %s: %w", backup, dest, err))
@@ -94,7 +100,13 @@ type RepairReport struct {
 // version), ErrLocked (dir is open), ctx's, or that of the operating system. In
 // all of them dest stays as it was.
 func Repair(ctx context.Context, dir, dest string) (RepairReport, error) {
-	s, err := recovery.Repair(ctx, dir, dest, recovery.Options{Now: time.Now})
+	return RepairWith(ctx, dir, dest, nil)
+}
+
+// RepairWith is Repair of a store whose queries need semirings of the program's own,
+// Options.Semirings; other options are not looked at.
+func RepairWith(ctx context.Context, dir, dest string, opts *Options) (RepairReport, error) {
+	s, err := recovery.Repair(ctx, dir, dest, recovery.Options{Now: time.Now, Semirings: opts.semirings()})
 	if err != nil {
 		return RepairReport{}, edge(fmt.Errorf("repairing %s to %s: %w", dir, dest, err))
 	}
@@ -102,4 +114,12 @@ func Repair(ctx context.Context, dir, dest string) (RepairReport, error) {
 		Epoch: Epoch(s.Epoch), Checkpoint: Epoch(s.Checkpoint), Damaged: s.Damaged,
 		Last: Epoch(s.Last), Reason: s.Reason, Took: s.Took,
 	}, nil
+}
+
+// semirings are those of the options, which may be nil.
+func (o *Options) semirings() map[string]Semiring {
+	if o == nil {
+		return nil
+	}
+	return o.Semirings
 }

@@ -68,6 +68,7 @@ func OpenContext(ctx context.Context, dir string, opts *Options) (*DB, error) {
 			return nil, edge(fmt.Errorf("%w: a store in memory cannot be read-only", ErrValue))
 		}
 		db.engine = epoch.New()
+		db.engine.Semirings(o.Semirings)
 	} else if err := db.recover(ctx, dir); err != nil {
 		if err == ctx.Err() { //nolint:errorlint // exactly this
 			return nil, err
@@ -100,6 +101,7 @@ func (db *DB) recover(ctx context.Context, dir string) error {
 		LastCheckpoint: o.LastCheckpoint,
 		Fallback:       o.Fallback,
 		TermCache:      o.DictionaryCacheBytes,
+		Semirings:      o.Semirings,
 		Progress:       o.progress(),
 		Now:            time.Now,
 	})

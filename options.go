@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -175,6 +176,12 @@ type Options struct {
 	// to replay, and now and then while it replays. Default nil.
 	OnProgress func(RecoveryProgress)
 
+	// Semirings are semirings of the program's own, by the name that query texts
+	// give them (semiring NAME), an identifier that is no built-in name. A store
+	// whose queries use some must be opened with all of those; where one is missing
+	// Open fails with ErrFormat and says which. Default nil = the built-in ones.
+	Semirings map[string]Semiring
+
 	// Logger takes the few messages about rare events (a repaired log, a
 	// checkpoint that failed). Default: silent, because a library does not print.
 	Logger *slog.Logger
@@ -204,6 +211,7 @@ func (o *Options) withDefaults() *Options {
 		c.Tick = defaultTick
 	}
 	c.Sources = slices.Clone(c.Sources)
+	c.Semirings = maps.Clone(c.Semirings)
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
@@ -256,7 +264,7 @@ func (o *Options) validate() error {
 	if o.MaxPinAge < 0 {
 		bad("MaxPinAge (%s) must not be negative", o.MaxPinAge)
 	}
-	return errors.Join(complaints...)
+	return errors.Join(errors.Join(complaints...), checkSemirings(o.Semirings))
 }
 
 // progress is OnProgress as the opening calls it.

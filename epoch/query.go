@@ -2,6 +2,7 @@ package epoch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -167,13 +168,22 @@ func (e *Engine) Replay(ctx context.Context, rec *record.Record) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("%w: replaying epoch %d: %w", errs.ErrCorrupt, rec.Epoch, err)
+		return fmt.Errorf("%w: replaying epoch %d: %w", Verdict(err), rec.Epoch, err)
 	}
 	_, err := e.Commit(ctx, rec.Kind, rec.Time)
 	if err != nil {
 		return fmt.Errorf("replaying epoch %d: %w", rec.Epoch, err)
 	}
 	return nil
+}
+
+// Verdict says what it means that something stored cannot be used: it is damaged,
+// unless a query cannot be evaluated here, as for want of a semiring.
+func Verdict(err error) error {
+	if errors.Is(err, errs.ErrUnsupported) {
+		return errs.ErrFormat
+	}
+	return errs.ErrCorrupt
 }
 
 func (e *Engine) redo(ctx context.Context, rec *record.Record) error {

@@ -222,7 +222,7 @@ func (e *Engine) restoreViews(ctx context.Context, b *Base, needed []need) error
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return fmt.Errorf("%w: query %s: %w", errs.ErrCorrupt, q.Name, err)
+			return fmt.Errorf("%w: query %s: %w", Verdict(err), q.Name, err)
 		}
 	}
 	return nil

@@ -39,6 +39,7 @@ import (
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/rootvec"
+	"github.com/triegs/triegs/semiring"
 )
 
 // Options says how to open a store.
@@ -60,6 +61,8 @@ type Options struct {
 	// Progress, if it is not nil, is called when a phase begins, and now and
 	// then while it goes on.
 	Progress func(Progress)
+	// Semirings are those of the user by name.
+	Semirings map[string]semiring.Definition
 	// Now measures; it decides nothing.
 	Now func() time.Time
 
@@ -214,6 +217,7 @@ func (s *Store) load(ctx context.Context, id wal.Identity, r *Report) (covered u
 // changes: also one that is opened for reading may be saved elsewhere.
 func (s *Store) begin() {
 	s.Engine = epoch.New()
+	s.Engine.Semirings(s.o.Semirings)
 	s.Engine.Track()
 }
 
@@ -279,7 +283,7 @@ func baseOf(h *checkpoint.Header, r *Report) (*epoch.Base, error) {
 		w := query.Window(q.Window)
 		p, err := catalog.Compile(q.Text, catalog.Options{Set: q.Set, Distinct: q.Distinct, Window: w})
 		if err != nil {
-			return nil, fmt.Errorf("%w: query %s: %w", errs.ErrCorrupt, q.Name, err)
+			return nil, fmt.Errorf("%w: query %s: %w", epoch.Verdict(err), q.Name, err)
 		}
 		if p.Fingerprint() != q.Plan {
 			r.Replanned = append(r.Replanned, q.Name)

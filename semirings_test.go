@@ -1,0 +1,135 @@
+package triegs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/triegs/triegs"
+)
+
+// gcdSemiring is a semiring of positive integers: the sum of two is their greatest
+// common divisor, the product that of integers.
+func gcdSemiring() triegs.Semiring {
+	gcd := func(a, b int64) int64 {
+		for b != 0 {
+			a, b = b, a%b
+		}
+		return a
+	}
+	number := func(t triegs.Term) (int64, error) {
+		n, ok := t.AsInt()
+		if !ok || n < 1 {
+			return 0, fmt.Errorf("%w: %v is no positive integer", triegs.ErrValue, t)
+		}
+		return n, nil
+	}
+	both := func(f func(a, b int64) int64) func(x, y triegs.Term) (triegs.Term, error) {
+		return func(x, y triegs.Term) (triegs.Term, error) {
+			a, err := number(x)
+			if err != nil {
+				return triegs.Term{}, err
+			}
+			b, err := number(y)
+			return triegs.Int(f(a, b)), err
+		}
+	}
+	return triegs.Semiring{
+		One: triegs.Int(1),
+		Add: both(gcd), Mul: both(func(a, b int64) int64 { return a * b }),
+		Lift: func(t triegs.Term) (triegs.Term, error) {
+			_, err := number(t)
+			return t, err
+		},
+		Positive: true, Idempotent: true, Chain: -1, Exact: true,
+	}
+}
+
+// TestOwnSemiring keeps a query over a semiring of the program's own through
+// deletes, a checkpoint and reopening, and opens the store without it.
+func TestOwnSemiring(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	opts := &triegs.Options{Semirings: map[string]triegs.Semiring{"divisor": gcdSemiring()}}
+	db, err := triegs.Open(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Register(ctx, "q", "q(x) :- part(x, y)@, part(y, z)@ semiring divisor."); err != nil {
+		t.Fatal(err)
+	}
+	part := func(op triegs.Op, x, y string, n int64) triegs.Event {
+		e := triegs.Edge("part", triegs.String(x), triegs.String(y))
+		e.Op, e.Value = op, triegs.Int(n)
+		return e
+	}
+	append1 := func(events ...triegs.Event) error {
+		_, err := db.Append(ctx, triegs.Batch{Events: events})
+		return err
+	}
+	check := func(want int64) {
+		t.Helper()
+		s, err := db.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		row, err := s.Lookup("q", triegs.String("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := row.Value(0); got != triegs.Int(want) {
+			t.Errorf("value %v, want %d", got, want)
+		}
+		if err := db.Verify(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := append1(part(0, "a", "b", 6), part(0, "b", "c", 10), part(0, "b", "d", 4)); err != nil {
+		t.Fatal(err)
+	}
+	check(12) // gcd(60, 24)
+	if err := append1(part(triegs.Delete, "b", "d", 4)); err != nil {
+		t.Fatal(err)
+	}
+	check(60)
+	if err := append1(part(0, "b", "e", 0)); !errors.Is(err, triegs.ErrValue) {
+		t.Errorf("a value outside of the semiring: %v", err)
+	}
+	check(60)
+	if err := db.Checkpoint(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := append1(part(0, "b", "e", 3)); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := triegs.Open(dir, nil); !errors.Is(err, triegs.ErrFormat) {
+		t.Errorf("opened without the semiring: %v", err)
+	}
+	if err := triegs.Restore(ctx, dir, t.TempDir()+"/none"); !errors.Is(err, triegs.ErrFormat) {
+		t.Errorf("restored without the semiring: %v", err)
+	}
+	if err := triegs.RestoreWith(ctx, dir, t.TempDir()+"/some", opts); err != nil {
+		t.Error(err)
+	}
+	if db, err = triegs.Open(dir, opts); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	check(6)
+}
+
+// TestSemiringOptions refuses definitions that mean nothing.
+func TestSemiringOptions(t *testing.T) {
+	good := gcdSemiring()
+	bad := good
+	bad.Add = nil
+	for name, def := range map[string]triegs.Semiring{"min plus": good, "minplus": good, "": good, "mine": bad} {
+		if _, err := triegs.Open("", &triegs.Options{Semirings: map[string]triegs.Semiring{name: def}}); !errors.Is(err, triegs.ErrValue) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
