@@ -17,7 +17,6 @@ import (
 	"github.com/triegs/triegs/internal/term"
 	"github.com/triegs/triegs/mvcc"
 	"github.com/triegs/triegs/rootvec"
-	"github.com/triegs/triegs/semiring"
 	"github.com/triegs/triegs/trie"
 	"github.com/triegs/triegs/views"
 	"github.com/triegs/triegs/window"
@@ -44,9 +43,7 @@ type Engine struct {
 	// Current is the published state.
 	Current rootvec.Current
 
-	// algebras are those of the registered queries by name, extra those of the user.
-	algebras map[string]semiring.Algebra
-	extra    map[string]semiring.Definition
+	algebras algebras
 
 	lock    chan struct{} // holds one token from Begin to Commit or Rollback
 	dict    *dict.Dict

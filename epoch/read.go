@@ -17,10 +17,10 @@ import (
 
 // pinnedResolver reads names and constants as of a pinned epoch.
 type pinnedResolver struct {
-	dict   *dict.Dict
-	limit  uint64
-	number map[shown]int
-	extra  map[string]semiring.Definition
+	dict    *dict.Dict
+	limit   uint64
+	number  map[shown]int
+	algebra func(name string) (semiring.Algebra, error)
 }
 
 // shown is a relation as a window shows it.
@@ -46,18 +46,15 @@ func (r pinnedResolver) ValuedRelation(name string, w query.Window) int {
 	return r.number[shown{name, w, true}]
 }
 
-// Evaluate answers a plan on a pinned vector, in memory of its own beyond the
-// indexes that the epoch has. Errors: ErrArity, ErrOverflow, ErrUnsupported (a
-// window that no registered query has, values that none reads through it), ctx's,
-// and that of a term whose text could not be read.
-func (e *Engine) Evaluate(ctx context.Context, v *rootvec.Vector, p *plan.Plan) (*views.Bound, error) {
+// evaluate is Evaluate over given algebras.
+func (e *Engine) evaluate(ctx context.Context, v *rootvec.Vector, p *plan.Plan, algebra func(name string) (semiring.Algebra, error)) (*views.Bound, error) {
 	d := e.dict
 	faults := d.Faults()
 	s := v.Catalog.(*Schema)
 	if _, err := s.CheckArities(p); err != nil {
 		return nil, err
 	}
-	r := pinnedResolver{dict: d, limit: v.Terms, number: make(map[shown]int), extra: e.extra}
+	r := pinnedResolver{dict: d, limit: v.Terms, number: make(map[shown]int), algebra: algebra}
 	f := views.Facts{Space: v.Space, Roots: v.Roots}
 	for i := range p.Aliases {
 		a := &p.Aliases[i]

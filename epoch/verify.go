@@ -26,7 +26,7 @@ func (e *Engine) Verify(ctx context.Context, v *rootvec.Vector) error {
 		return fmt.Errorf("%w: epoch %d has content digest %v, its facts have %v", errs.ErrCorrupt, v.Epoch, v.Digest, digest)
 	}
 	for _, q := range s.Queries() {
-		fresh, err := e.Evaluate(ctx, v, q.Plan)
+		fresh, err := e.evaluate(ctx, v, q.Plan, e.algebra)
 		if err == nil {
 			err = s.Views[q.Name].Bind(v.Space, v.Roots).Compare(ctx, fresh)
 		}

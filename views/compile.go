@@ -212,6 +212,9 @@ func (c *compiler) share(d *derived) (*derived, error) {
 	} else {
 		c.s.answers = append(c.s.answers, d)
 	}
+	if len(d.tracks) > 0 {
+		c.s.annotated = append(c.s.annotated, d)
+	}
 	c.fed(d)
 	if c.s.supply.derived(c.s, d) {
 		return d, nil

@@ -21,15 +21,17 @@ import (
 // NewHydration and Adopt belong to the writer; one goroutine at a time calls the
 // others. Exactly one of Adopt and Discard ends a hydration.
 type Hydration struct {
-	s *Store
-	q *Query
+	of *Store
+	s  *Store
+	q  *Query
 }
 
 // NewHydration makes room beside the store, of as many bytes as the budget of the
 // store leaves.
 func (s *Store) NewHydration() *Hydration {
 	b := s.arena.Bytes()
-	return &Hydration{s: &Store{
+	s.hydrations.Add(1)
+	return &Hydration{of: s, s: &Store{
 		arena:  s.arena.Nursery(),
 		beside: true,
 		budget: max(s.budget-(b.Total-b.Reusable), 1),
@@ -37,7 +39,10 @@ func (s *Store) NewHydration() *Hydration {
 }
 
 // Discard drops everything without a trace.
-func (h *Hydration) Discard() { h.s.arena.Discard() }
+func (h *Hydration) Discard() {
+	h.s.arena.Discard()
+	h.of.hydrations.Add(-1)
+}
 
 // Bytes are the memory accounts of what is kept beside the store.
 func (h *Hydration) Bytes() trie.Bytes { return h.s.arena.Bytes() }
@@ -290,6 +295,7 @@ func (s *Store) Adopt(h *Hydration, p *plan.Plan, f Facts, r Resolver, check fun
 		return nil, err
 	}
 	s.arena.Adopt(h.s.arena)
+	defer s.hydrations.Add(-1)
 	s.supply = &supply{from: h, twins: make(map[*Relation]*Relation), taken: make(map[int]bool)}
 	defer func() { s.supply = nil }()
 	return s.Register(p, r, check)

@@ -201,6 +201,7 @@ func (s *Store) forget(q *Query) (unused []*view) {
 	}
 	unneeded := func(d *derived) bool { return d.uses == 0 }
 	s.derived, s.answers = slices.DeleteFunc(s.derived, unneeded), slices.DeleteFunc(s.answers, unneeded)
+	s.annotated = slices.DeleteFunc(s.annotated, unneeded)
 	s.queries = slices.DeleteFunc(s.queries, func(o *Query) bool { return o == q })
 	return unused
 }

@@ -3,6 +3,7 @@ package views
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/mvcc"
@@ -21,6 +22,7 @@ type Store struct {
 	relations []*Relation // by number, nil where none has the number now
 	derived   []*derived  // what others are computed from comes before them
 	answers   []*derived  // those that hold answers
+	annotated []*derived  // those of both that have tracks
 	holes     []int       // numbers to use again
 	views     []*view     // children before parents
 	queries   []*Query
@@ -54,9 +56,11 @@ type Store struct {
 	cursor   trie.Cursor
 	folding
 	terms  Terms
-	beside bool                     // it belongs to a hydration
-	supply *supply                  // where a query that is compiled finds what is filled already
-	swept  map[semiring.Sweeper]int // what was left of each algebra
+	beside bool    // it belongs to a hydration
+	supply *supply // where a query that is compiled finds what is filled already
+	// hydrations is how many queries are being filled beside the store.
+	hydrations atomic.Int32
+	swept      map[semiring.Sweeper]int // what was left of each algebra
 }
 
 // NewStore makes an empty store whose first version under construction is v.

@@ -1,8 +1,6 @@
 package views
 
 import (
-	"slices"
-
 	"github.com/triegs/triegs/mvcc"
 	"github.com/triegs/triegs/semiring"
 	"github.com/triegs/triegs/trie"
@@ -17,12 +15,15 @@ const sweepFrom = 1024
 // thing; and only while no epoch but the published one is pinned, since the states
 // of others are not looked at.
 func (s *Store) sweep(published mvcc.Version, pinned []mvcc.Version) {
+	if s.hydrations.Load() > 0 {
+		return // the states of a query that is filled beside are not looked at
+	}
 	for _, v := range pinned {
 		if v != published {
 			return
 		}
 	}
-	for _, d := range slices.Concat(s.derived, s.answers) {
+	for _, d := range s.annotated {
 		for _, t := range d.tracks {
 			if t == nil {
 				continue
@@ -41,7 +42,7 @@ func (s *Store) sweep(published mvcc.Version, pinned []mvcc.Version) {
 // markStates marks everything that a state of an algebra holds.
 func (s *Store) markStates(a semiring.Sweeper, mark func(word uint64)) {
 	var c trie.Cursor
-	for _, d := range slices.Concat(s.derived, s.answers) {
+	for _, d := range s.annotated {
 		for _, t := range d.tracks {
 			if t == nil || t.algebra != semiring.Algebra(a) {
 				continue
