@@ -231,6 +231,40 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCheckClusters does the same with clusters.
+func TestCheckClusters(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		spoil func(p *Plan)
+	}{
+		{"no clusters", func(p *Plan) { p.Clusters = nil }},
+		{"another alias", func(p *Plan) { p.Clusters[0].Aliases[0]++ }},
+		{"other output", func(p *Plan) { p.Clusters[0].Vars = p.Clusters[0].Vars[:1] }},
+		{"more output", func(p *Plan) { p.Extra = []query.Var{2} }},
+		{"no tree", func(p *Plan) { p.Clusters[0].Nodes = nil }},
+		{"tree of another cluster", func(p *Plan) { p.Clusters[0].Nodes = p.Clusters[1].Nodes }},
+		{"root folded over nothing", func(p *Plan) { p.Clusters[0].Nodes[0].Key = nil }},
+		{"leaf folded away", func(p *Plan) { n := &p.Clusters[0].Nodes[1]; n.Key = n.Key[:1] }},
+		{"generalized node with one child", func(p *Plan) { n := &p.Clusters[0].Nodes[0]; n.Children = n.Children[:1] }},
+		{"count of edges", func(p *Plan) { p.Clusters[1].NonStrong++ }},
+		{"score", func(p *Plan) { p.Clusters[1].Score.Height++ }},
+		{"cluster not in the tree", func(p *Plan) { p.Nodes[len(p.Nodes)-1].Cluster = 0 }},
+		{"alias of a cluster in the tree", func(p *Plan) { n := &p.Nodes[len(p.Nodes)-1]; n.Alias, n.Cluster = 0, -1 }},
+	} {
+		p, err := Compile(read(t, "q(a, b) :- r(a, b, x), s(a, b, x), t(a, c), u(a), v(c)"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.check(); err != nil || len(p.Clusters) != 2 {
+			t.Fatalf("%v: %v", p.Explain(), err)
+		}
+		tc.spoil(p)
+		if err := p.check(); err == nil {
+			t.Errorf("%s: not noticed", tc.name)
+		}
+	}
+}
+
 // TestKeyOrder: keys ascend by variable on both sides of an edge, whatever the
 // columns are, and the rest follows by column.
 func TestKeyOrder(t *testing.T) {

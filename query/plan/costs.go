@@ -78,7 +78,7 @@ func (p *Plan) stateCost() string {
 	return b.String()
 }
 
-// ExplainedView is a trie that is kept for the query beside the facts themselves.
+// ExplainedView is a trie over which the query is kept up or read.
 type ExplainedView struct {
 	// Kind is one of the View constants.
 	Kind string `json:"kind"`
@@ -134,16 +134,23 @@ type viewList struct {
 }
 
 // views lists what is kept: for each alias that is no plain selection its folded
-// facts; for each leaf an index by its key; for each inner node its live tuples, or
-// its sums in a cluster, and an index by the key of each child, by which the tuples
-// are found that a change below concerns.
+// facts; for each leaf an index by its key; for each inner node its live tuples, and
+// an index by the key of each child, by which the tuples are found that a change
+// below concerns. In a cluster inner nodes keep their sums instead, and leaves, whose
+// tuples are looked for whole, nothing; a constant counts as a condition there.
 func (p *Plan) views() []ExplainedView {
 	l := &viewList{p: p, at: make(map[string]int)}
 	for i := range p.Payload.Tracks {
 		l.names = append(l.names, p.explainTrack(i).Name)
 	}
+	inside := make([]bool, len(p.Aliases))
+	for i := range p.Clusters {
+		for _, a := range p.Clusters[i].Aliases {
+			inside[a] = true
+		}
+	}
 	for i := range p.Aliases {
-		if a := &p.Aliases[i]; !a.Direct() {
+		if a := &p.Aliases[i]; !a.Direct() || inside[i] && len(a.Consts) > 0 {
 			l.at[a.order(-1, a.Vars)] = len(l.views)
 			l.views = append(l.views, ExplainedView{
 				Kind: ViewFolded, Of: p.AliasName(i), By: p.nameList(a.Vars), States: l.states(func(t int) bool { return a.lifts(t) }),
@@ -189,11 +196,12 @@ func (l *viewList) tree(g *ground, nodes []Node) {
 			own.States = l.states(func(t int) bool { return l.p.Payload.Tracks[t].Everywhere || g.carries(nodes, i, t) })
 		}
 		a := g.rel(n)
-		if len(n.Children) == 0 {
+		switch {
+		case len(n.Children) > 0:
+			l.views = append(l.views, own)
+		case !g.annotated:
 			l.index(n, a, n.Vars)
-			continue
 		}
-		l.views = append(l.views, own)
 		for _, c := range n.Children {
 			if a != nil {
 				l.index(n, a, nodes[c].Key)

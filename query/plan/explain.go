@@ -52,8 +52,9 @@ type Explanation struct {
 	Tracks []ExplainedTrack `json:"tracks,omitempty"`
 	// Aliases tells for each atom what it keeps and folds away.
 	Aliases []ExplainedAlias `json:"aliases"`
-	// Views are the tries that are kept beside the facts. Equal ones of several
-	// queries are one.
+	// Views are the tries over which the query is kept up and read. Equal ones of
+	// several queries are one, and an index in the order of the columns is the
+	// relation itself.
 	Views []ExplainedView `json:"views,omitempty"`
 	// Unseen names the relations of the query that have never had a fact: mistyped,
 	// maybe. Updates is the number of updates over which the live figures of nodes

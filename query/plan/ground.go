@@ -239,17 +239,15 @@ func (g *ground) score(nodes []Node) Score {
 
 // orders returns the orders, each as the variables that lead it, in which the
 // relation of an alias or cluster node has to be indexed: by its key and the rest,
-// and by the key of each child unless the first order begins with it. An inner
-// node of a cluster keeps nothing by its own key, since nobody looks for its
-// tuples but from below.
+// and by the key of each child unless the first order begins with it. In a cluster
+// only the second are needed: tuples of a node are looked for whole, or from below.
 func (g *ground) orders(nodes []Node, i int) (orders [][]query.Var) {
 	n := &nodes[i]
-	own := !g.annotated || len(n.Children) == 0
-	if own {
+	if !g.annotated {
 		orders = append(orders, n.Vars)
 	}
 	for _, c := range n.Children {
-		if k := nodes[c].Key; !own || !slices.Equal(k, n.Vars[:len(k)]) {
+		if k := nodes[c].Key; g.annotated || !slices.Equal(k, n.Vars[:len(k)]) {
 			orders = append(orders, k)
 		}
 	}

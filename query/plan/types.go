@@ -65,7 +65,8 @@ type Score struct {
 	Nodes int `json:"nodes"`
 	// Orders counts the column orders in which relations must be indexed: one
 	// for each alias by its key and the rest, one for each child key that is no
-	// prefix of that. Aliases that select the same facts share equal orders.
+	// prefix of that; within a cluster only one for each child key. Aliases that
+	// select the same facts share equal orders.
 	Orders int `json:"orders"`
 }
 
