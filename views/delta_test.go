@@ -230,7 +230,7 @@ func (h *history) change(before, after map[string]map[string]int64) {
 // queries and streams: between neighbours, as the writer sees them and as a reader
 // does, and between versions that are far apart, in both directions of time.
 func TestDeltasRandom(t *testing.T) {
-	seeds := uint64(400)
+	seeds := uint64(200)
 	if testing.Short() {
 		seeds = 60
 	}
