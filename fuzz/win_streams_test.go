@@ -21,6 +21,7 @@ type streamRow struct {
 	at         int64 // nanoseconds
 	label      string
 	src, dst   string
+	value      string // "" where the line has none
 	from, to   uint64 // hashes of src and dst
 	srcT, dstT triegs.Term
 }
@@ -50,6 +51,9 @@ func readStream(t *testing.T, names ...string) (rows []streamRow) {
 				t.Fatal(err)
 			}
 			r := streamRow{at: ms * 1e6, label: f[1], src: f[2], dst: f[3]}
+			if len(f) > 4 {
+				r.value = f[4]
+			}
 			r.from, r.srcT = node(r.src)
 			r.to, r.dstT = node(r.dst)
 			rows = append(rows, r)

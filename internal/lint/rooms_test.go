@@ -55,12 +55,14 @@ var testOnly = []string{"internal/oracle", "internal/randq", "query/text"}
 var testRooms = []string{"fuzz", "bench", "internal/randq"}
 
 // outside lists modules that only some rooms may know of: the log library, the
-// checkpoint store and the cache stay behind one wrapper each.
+// checkpoint store and the cache stay behind one wrapper each, and the SQL engine
+// is for comparisons.
 var outside = map[string][]string{
 	"github.com/tidwall/wal":         {"epoch", "recovery"},
 	"github.com/cockroachdb/pebble":  {"checkpoint", "recovery"},
 	"github.com/dgraph-io/ristretto": {"dict"},
 	"github.com/alecthomas/kong":     {"cmd/triegs"},
+	"modernc.org/sqlite":             {"fuzz"},
 }
 
 // forbidden lists imports that nothing may use, with the reason.
