@@ -39,7 +39,7 @@ type program interface {
 	load() error
 	// slide takes the window from one slide to another as one epoch.
 	slide(from, to int) error
-	// answers is the number of answers.
+	// answers is what Stream.Answers is compared with.
 	answers() (int64, error)
 	// stats may be called before load and after it.
 	stats() (Internals, error)
@@ -224,11 +224,24 @@ func (b *byEngine) slide(from, to int) error {
 }
 
 func (b *byEngine) answers() (int64, error) {
-	v := b.e.Current.Pin()
-	defer b.e.Current.Unpin(v)
-	q := v.Catalog.(*epoch.Schema).Views[b.s.Name]
-	n, _, err := q.Bind(v.Space, v.Roots).Count(context.Background())
-	return n, err
+	if !b.s.counts {
+		return countOf(b.e, b.s.Name)
+	}
+	bound, head, end := b.pinned()
+	defer end()
+	var out sink
+	for a := bound.Answers(); a.Next(); {
+		n, err := a.Multiplicity()
+		if err != nil {
+			return 0, err
+		}
+		x := uint64(1)
+		if len(head) > 0 {
+			x = a.Value(head[0])
+		}
+		out.takeGroup(uint32(x-1), n)
+	}
+	return int64(out.n), nil
 }
 
 func (b *byEngine) stats() (Internals, error) {
@@ -308,8 +321,22 @@ func (b *byAPI) answers() (int64, error) {
 		return 0, err
 	}
 	defer snap.Close()
-	n, _, err := snap.Count(context.Background(), b.s.Name)
-	return n, err
+	if !b.s.counts {
+		n, _, err := snap.Count(context.Background(), b.s.Name)
+		return n, err
+	}
+	var out sink
+	for row, err := range snap.Answers(b.s.Name) {
+		if err != nil {
+			return 0, err
+		}
+		x := int64(0)
+		if b.s.Columns > 0 {
+			x, _ = row.Term(0).AsInt()
+		}
+		out.takeGroup(uint32(x), row.Value(0).(int64))
+	}
+	return int64(out.n), nil
 }
 
 func (b *byAPI) stats() (Internals, error) {

@@ -163,6 +163,10 @@ func newHand(w *Workload, vertices int) handProgram {
 		return &handStar{[4]*lists{l(), l(), l(), l()}, make(map[uint32]struct{})}
 	case "snb":
 		return &handSNB{l(), l(), l(), l(), l()}
+	case "path3cnt":
+		return &handGroups{l(), l(), newSums(vertices), newSums(vertices), newSums(vertices)}
+	case "path3all":
+		return &handTotal{l(), l(), newSums(vertices), newSums(vertices), 0}
 	}
 	return &handHop4{l(), l(), l(), l()}
 }
@@ -177,6 +181,129 @@ func (s *sink) take(a, b, c, d, e uint32) {
 	s.n++
 	s.sum += uint64(a) ^ uint64(b)<<8 ^ uint64(c)<<16 ^ uint64(d)<<24 ^ uint64(e)<<32
 }
+
+// takeGroup takes an answer of a query with counts.
+//
+//go:noinline
+func (s *sink) takeGroup(x uint32, n int64) { s.n += uint64(group(x, n)) }
+
+// sums maps a vertex to a number, as lists do to neighbours.
+type sums struct {
+	sparse map[uint32]int64
+	dense  []int64
+}
+
+// newSums makes numbers that are 0, over an array when vertices is not 0.
+func newSums(vertices int) *sums {
+	if vertices > 0 {
+		return &sums{dense: make([]int64, vertices)}
+	}
+	return &sums{sparse: make(map[uint32]int64)}
+}
+
+func (s *sums) of(v uint32) int64 {
+	if s.dense != nil {
+		return s.dense[v]
+	}
+	return s.sparse[v]
+}
+
+func (s *sums) add(v uint32, n int64) {
+	if s.dense != nil {
+		s.dense[v] += n
+		return
+	}
+	if n += s.sparse[v]; n != 0 {
+		s.sparse[v] = n
+	} else {
+		delete(s.sparse, v)
+	}
+}
+
+// each calls fn for every vertex whose number is not 0.
+func (s *sums) each(fn func(v uint32, n int64)) {
+	for v, n := range s.dense {
+		if n != 0 {
+			fn(uint32(v), n)
+		}
+	}
+	for v, n := range s.sparse {
+		fn(v, n)
+	}
+}
+
+// handGroups counts the answers of path3 by x.
+type handGroups struct {
+	xs, ys             *lists // of y by a, of z by b
+	ends, tails, count *sums  // of z by c, of y by b and c, of x
+}
+
+func (p *handGroups) change(insert bool, e Edge) {
+	n := int64(1)
+	if !insert {
+		n = -1
+	}
+	switch e.Rel {
+	case 0:
+		p.xs.set(insert, e.Dst, e.Src)
+		if t := p.tails.of(e.Dst); t != 0 {
+			p.count.add(e.Src, n*t)
+		}
+	case 1:
+		p.ys.set(insert, e.Dst, e.Src)
+		if t := p.ends.of(e.Dst); t != 0 {
+			p.addTail(e.Src, n*t)
+		}
+	case 2:
+		p.ends.add(e.Src, n)
+		for _, y := range p.ys.of(e.Src) {
+			p.addTail(y, n)
+		}
+	}
+}
+
+// addTail changes the number of ways from y on.
+func (p *handGroups) addTail(y uint32, n int64) {
+	p.tails.add(y, n)
+	for _, x := range p.xs.of(y) {
+		p.count.add(x, n)
+	}
+}
+
+func (p *handGroups) enumerate(out *sink) { p.count.each(out.takeGroup) }
+
+// handTotal counts all answers of path3. It reads the neighbours of an edge in place
+// of keeping sums over them.
+type handTotal struct {
+	zs, ys       *lists // of y and of z, by b
+	starts, ends *sums  // of y by a, of z by c
+	total        int64
+}
+
+func (p *handTotal) change(insert bool, e Edge) {
+	n := int64(1)
+	if !insert {
+		n = -1
+	}
+	switch e.Rel {
+	case 0:
+		p.starts.add(e.Dst, n)
+		for _, z := range p.zs.of(e.Dst) {
+			p.total += n * p.ends.of(z)
+		}
+	case 1:
+		p.zs.set(insert, e.Src, e.Dst)
+		p.ys.set(insert, e.Dst, e.Src)
+		p.total += n * p.starts.of(e.Src) * p.ends.of(e.Dst)
+	case 2:
+		p.ends.add(e.Src, n)
+		for _, y := range p.ys.of(e.Src) {
+			p.total += n * p.starts.of(y)
+		}
+	}
+}
+
+func (p *handTotal) enumerate(out *sink) { out.takeGroup(0, p.total) }
 
 // handPath3 is a(x, y), b(y, z), c(z, w) with root b.
 type handPath3 struct {
