@@ -38,6 +38,7 @@ func (s *Store) compile(p *plan.Plan, r Resolver, check func() error) (*Query, e
 		return q, err
 	}
 	q.nodes = make([]node, len(p.Nodes))
+	q.clusters = make([][]clusterNode, len(p.Clusters))
 	for i := len(p.Nodes) - 1; i >= 0; i-- {
 		if err := c.node(i); err != nil {
 			return q, err
@@ -74,7 +75,7 @@ func (c *compiler) node(i int) error {
 	case pn.Alias >= 0:
 		column, err = c.alias(n, &c.p.Aliases[pn.Alias])
 	case pn.Cluster >= 0:
-		column, err = c.cluster(n, &c.p.Clusters[pn.Cluster])
+		column, err = c.cluster(n, pn.Cluster)
 	default:
 		n.unit = true
 		c.generalized(i)
@@ -85,9 +86,12 @@ func (c *compiler) node(i int) error {
 	}
 	if len(n.children) == 0 {
 		c.leaf(n, column)
-		return nil
+	} else {
+		c.inner(i, column)
 	}
-	c.inner(i, column)
+	if pn.Cluster >= 0 { // its root is read by this node alone
+		c.q.clusters[pn.Cluster][0].index = n.used[0].index
+	}
 	return nil
 }
 
@@ -274,7 +278,8 @@ type folded struct {
 
 // cluster sets the relation of a node to that of a cluster and returns the column
 // in it of each variable.
-func (c *compiler) cluster(n *node, cl *plan.Cluster) (map[query.Var]int, error) {
+func (c *compiler) cluster(n *node, number int) (map[query.Var]int, error) {
+	cl := &c.p.Clusters[number]
 	done := make([]folded, len(cl.Nodes))
 	for i := len(cl.Nodes) - 1; i >= 0; i-- {
 		var err error
@@ -282,8 +287,26 @@ func (c *compiler) cluster(n *node, cl *plan.Cluster) (map[query.Var]int, error)
 			return nil, err
 		}
 	}
+	c.q.clusters[number] = c.standing(done)
 	n.relation, n.vars, n.unit = done[0].relation, done[0].vars, c.q.unit
 	return columnsOf(done[0].vars), nil
+}
+
+// standing lists what stands for the nodes of a cluster, each relation with an index
+// that a node above reads.
+func (c *compiler) standing(done []folded) []clusterNode {
+	nodes := make([]clusterNode, len(done))
+	for i, f := range done {
+		nodes[i].relation = f.relation
+		for _, d := range c.q.fed {
+			for j := range d.operands {
+				if op := &d.operands[j]; op.relation == f.relation {
+					nodes[i].index = op.index
+				}
+			}
+		}
+	}
+	return nodes
 }
 
 // fold makes the relation of a node of a cluster.

@@ -16,10 +16,14 @@ func (s *Store) propagate() {
 			v.gone = true
 			s.clearTrie(v.slot, v.columns)
 		case !v.affected():
-		case v.relation == nil:
-			s.visitGeneralized(v)
 		default:
-			s.visitInner(v)
+			began := s.start()
+			if v.relation == nil {
+				s.visitGeneralized(v)
+			} else {
+				s.visitInner(v)
+			}
+			v.work.stop(s, began)
 		}
 	}
 }
@@ -173,6 +177,7 @@ func (s *Store) set(n *view, key []uint64, weight int64) {
 		return
 	}
 	s.writes++
+	n.work.writes++
 	if width >= 0 && !ch.Rest && (ch.Old == 0) != (weight == 0) {
 		n.changed.add(key[:width])
 	}

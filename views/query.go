@@ -13,14 +13,16 @@ import (
 // Query is a plan that is maintained: each node of the tree with the trie that
 // readers walk. What readers use never changes after Register.
 type Query struct {
-	Plan  *plan.Plan
-	nodes []node // pre-order, as in the plan
-	unit  bool   // weights do not count: every answer has multiplicity 1
-	flat  bool   // weights are no multiplicities: every answer is given 1
-	inner *Query // whose answers, folded, are those of this one; nil if it has none
-	made  []use  // indexes that did not exist before, while it is being made
-	fed   []*derived
-	slots []int // that were not in use before, while it is being made
+	Plan     *plan.Plan
+	nodes    []node          // pre-order, as in the plan
+	unit     bool            // weights do not count: every answer has multiplicity 1
+	flat     bool            // weights are no multiplicities: every answer is given 1
+	clusters [][]clusterNode // by cluster of the plan, the nodes of its tree
+	before   QueryWork       // when it was registered
+	inner    *Query          // whose answers, folded, are those of this one; nil if it has none
+	made     []use           // indexes that did not exist before, while it is being made
+	fed      []*derived
+	slots    []int // that were not in use before, while it is being made
 	// algebras are those of the tracks of the payload.
 	algebras []semiring.Algebra
 	bases    []*Relation
@@ -57,6 +59,7 @@ type view struct {
 	slot      int       // of the trie, for nodes other than leaves
 	columns   int       // of the trie
 	lead      []uint64
+	work      work
 	unit      bool     // weights read from the trie count as 1
 	changed   *toggles // prefixes of lead and key; nil at a root
 	gone      bool     // empty in the version under construction since a relation was cleared
@@ -66,6 +69,12 @@ type view struct {
 	consts []constCol
 	order  []int // columns of the relation in the order of the trie
 	wakes  []wake
+}
+
+// clusterNode is what stands for a node of the tree of a cluster.
+type clusterNode struct {
+	relation *Relation
+	index    *Index
 }
 
 // wake ties an inner node to one child.
@@ -128,6 +137,7 @@ func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, 
 		s.trim(rel)
 	}
 	s.trimDerived()
+	q.before = s.workOf(q)
 	s.queries = append(s.queries, q)
 	return q, nil
 }

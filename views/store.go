@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/mvcc"
@@ -55,9 +56,11 @@ type Store struct {
 	probe    []uint64 // a key that is looked up
 	cursor   trie.Cursor
 	folding
-	terms  Terms
-	beside bool    // it belongs to a hydration
-	supply *supply // where a query that is compiled finds what is filled already
+	terms   Terms
+	beside  bool             // it belongs to a hydration
+	supply  *supply          // where a query that is compiled finds what is filled already
+	now     func() time.Time // nil: nothing is timed
+	applied uint64           // versions
 	// hydrations is how many queries are being filled beside the store.
 	hydrations atomic.Int32
 	swept      map[semiring.Sweeper]int // what was left of each algebra
@@ -89,6 +92,7 @@ type Relation struct {
 	changes []uint64
 	shifts  []uint64 // tuples whose weight is the same, and a track has changed
 	touched bool
+	work    work
 	cleared bool // all facts have gone, and changes does not list them
 }
 
@@ -291,6 +295,7 @@ func (s *Store) clearTrie(slot, columns int) {
 // between: the caller must call Abort.
 func (s *Store) Apply() error {
 	s.begin()
+	s.applied++
 	if err := s.bringUp(); err != nil {
 		return err
 	}
@@ -307,15 +312,19 @@ func (s *Store) bringUp() error {
 		s.applyRelation(r)
 	}
 	for _, d := range s.derived {
+		began := s.start()
 		if err := s.refold(d); err != nil {
 			return err
 		}
+		d.work.stop(s, began)
 	}
 	s.propagate()
 	for _, d := range s.answers {
+		began := s.start()
 		if err := s.refoldAnswers(d); err != nil {
 			return err
 		}
+		d.work.stop(s, began)
 	}
 	return nil
 }
@@ -425,6 +434,7 @@ func (s *Store) inOrder(words []uint64, k int) []uint64 {
 func (s *Store) applyIndexes(r *Relation) {
 	stride := r.arity + 2
 	n := len(r.changes) / stride
+	r.work.writes += uint64(n)
 	at, many := warmBatch, n >= sortFrom
 	if many {
 		at = sortBatch
