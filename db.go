@@ -78,6 +78,7 @@ func OpenContext(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	// What was acknowledged cannot be refused any more, so the budget begins
 	// to count here.
 	db.engine.Budget(o.MemoryBudget)
+	db.engine.Clock(time.Now)
 	if o.EventTime { // whatever was in force when the store was written
 		db.engine.SetTime(true, int64(o.Lateness))
 	} else {

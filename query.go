@@ -1,6 +1,7 @@
 package triegs
 
 import (
+	"context"
 	"slices"
 
 	"github.com/triegs/triegs/catalog"
@@ -40,6 +41,38 @@ func (q *Query) Distinct() bool { return q.q.Plan.Query.Distinct }
 
 // Explain tells the class, the join tree, and what the query costs.
 func (q *Query) Explain() *Explanation { return q.q.Plan.Explain() }
+
+// Explain explains a query text as it would be evaluated here, or as it is if a
+// query is registered with the same text: then with the tuples that each node of its
+// tree holds, and what they have cost for each update since the query was registered
+// or the store was opened. Relations that have never had a fact are named. Errors:
+// those of Explain, ErrClosed and ctx's.
+func (db *DB) Explain(ctx context.Context, text string) (*Explanation, error) {
+	x, err := Explain(text)
+	if err != nil || !x.Evaluable {
+		return x, err
+	}
+	s, err := db.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if err := s.enter(); err != nil {
+		return nil, edge(err)
+	}
+	defer s.leave()
+	for _, q := range s.schema().Queries() {
+		if q.Text == text {
+			x = q.Plan.Explain()
+			return x, edge(db.engine.Explain(ctx, s.vector, x, q.Plan, q.Name))
+		}
+	}
+	p, err := catalog.Compile(text, catalog.Options{})
+	if err != nil {
+		return nil, edge(err)
+	}
+	return x, edge(db.engine.Explain(ctx, s.vector, x, p, ""))
+}
 
 // Explanation tells what a query is, how it is maintained and what that costs.
 type Explanation = plan.Explanation

@@ -497,6 +497,9 @@ func (s *Store) OnReturn(visit func(id uint64)) { s.returned = visit }
 // Arity returns the arity of a relation.
 func (s *Store) Arity(rel uint32) int { return s.rels[rel].arity }
 
+// Seen reports whether a contribution was ever appended to a relation.
+func (s *Store) Seen(rel uint32) bool { return s.rels[rel].seq > 0 }
+
 // Contributions returns the number of live contributions of all relations.
 func (s *Store) Contributions() int64 { return s.live }
 

@@ -74,10 +74,13 @@ func (a *app) describe(name, text string, w *windowFlags) (q *triegs.Query, err 
 }
 
 // explainCmd tells what a query is. With a directory, a query that is
-// registered there with the same text is explained as it is kept up there.
+// registered there with the same text is explained as it is kept up there, with
+// what its views hold.
 type explainCmd struct {
 	Dir   string `arg:"" optional:"" help:"Directory of a store."`
 	Query string `required:"" placeholder:"FILE" help:"File that holds the query."`
+
+	Output string `default:"text" enum:"text,json,dot" help:"text, json, or dot: a drawing of the tree for Graphviz."`
 }
 
 // Run runs the command.
@@ -92,18 +95,21 @@ func (c *explainCmd) Run(a *app) error {
 	}
 	if c.Dir != "" {
 		err := a.reading(source{Dir: c.Dir}, func(db *triegs.DB, _ *triegs.Snapshot) error {
-			for _, q := range db.Queries() {
-				if q.Text() == f.text {
-					x = q.Explain()
-				}
-			}
-			return nil
+			x, err = db.Explain(a.ctx, f.text)
+			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprint(a.stdout, x)
+	switch c.Output {
+	case "json":
+		return a.printJSON(x)
+	case "dot":
+		_, err = io.WriteString(a.stdout, x.DOT())
+	default:
+		_, err = fmt.Fprint(a.stdout, x)
+	}
 	return err
 }
 
