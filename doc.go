@@ -4,8 +4,8 @@
 // A store holds relations, which are multisets of facts, and registered
 // queries. Events come in batches. A batch is applied as one epoch: it is
 // logged, its net change goes through the views of every query once, and one
-// immutable root vector is published. The answers of a full acyclic query are
-// never stored; they are enumerated from its views.
+// immutable root vector is published. The answers of a query are enumerated from
+// its views; they are stored only for queries that are acyclic and not free-connex.
 //
 // # Types
 //
@@ -13,7 +13,8 @@
 // are tuples of [Term]. [DB.Register] adds a query, in rule or SPARQL text.
 // [DB.Snapshot] pins the last epoch; [Snapshot.Answers] walks the answers of a
 // query in it as [Row] values, [Snapshot.Lookup] finds one, [Snapshot.Count]
-// counts them, [Snapshot.Select] answers a query once.
+// counts them, [Snapshot.Select] answers a query once. [DB.Explain] tells what a
+// query costs and why.
 //
 // A query sees all live facts, or through a window (in its text, or [Window] and
 // [Last]) those of a span of event time or the newest ones. Logical time is that

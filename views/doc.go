@@ -10,6 +10,24 @@
 // is the product of the weights at the nodes, formed while enumerating (Wang
 // and Hu, annotated CROWN; for full queries every tree edge is Boolean).
 //
+// A free-connex query is a full one over relations that are derived from others:
+// one for each cluster of atoms that hang together by variables that are no output.
+// A derived relation is the join of its operands folded over some columns, kept up
+// by adding what the tuples of the join weigh now and taking away what they weighed
+// before; both are read off the tries, of this version and of the one before, so
+// nothing else is kept. The derived relations of a cluster form a tree, whose edges
+// are the annotated ones of the paper.
+//
+// Annotations other than counts are tracks: beside the weight of a tuple, the state
+// of a sum in some algebra (package semiring) in one more trie, from whose tuples the
+// value is read. Presence and counts never depend on them.
+//
+// The answers of an acyclic query that is not free-connex are kept, folded from
+// those of its least free-connex extension.
+//
+// What is the same for several queries, whatever they call their variables, is kept
+// once: indexes, derived relations, node views, answers.
+//
 // All of it stands in versioned tries:
 //
 //   - an [Index] is a relation in one order of its columns. A leaf of a join
@@ -19,14 +37,14 @@
 //     tuples that a change in the child wakes.
 //   - an inner node has a trie of its live tuples, ordered by the columns
 //     shared with its parent.
-//   - an alias that is not a plain selection by constants has a relation of its
-//     own, derived from the base relation fact by fact.
+//   - an alias that is not a plain selection by constants has a derived relation of
+//     its own.
 //
 // # An epoch
 //
 // [Store.Apply] takes the net changes of all base relations, brings every index
-// up to date, and then visits the nodes of each affected query bottom up. A
-// node recomputes each tuple that was touched or woken from the final state of
+// up to date, then every derived relation, operands first, then every node view,
+// children first, and last the kept answers. A node recomputes each tuple that was touched or woken from the final state of
 // its children, so the order of changes does not matter and batches and
 // self-joins need no special care.
 //
