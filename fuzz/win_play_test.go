@@ -35,7 +35,7 @@ func playWin(c *winCase, seed uint64) (did map[string]int, err error) {
 	k := &winPlayer{c: c, m: newWinModel(c), shown: map[string]*winQuery{}, offset: map[int]uint64{}}
 	k.checker = checker{
 		ctx: context.Background(), rng: rand.New(rand.NewPCG(seed, 91)),
-		queries: map[string]*randq.Query{}, saves: newSavers(root, seed),
+		queries: map[string]*randq.Query{}, saves: newSavers(root, seed), met: map[string]int{},
 	}
 	k.saves.opts.Clock, k.saves.opts.Tick = k.clock.now, -1
 	if !c.eventTime {
@@ -258,7 +258,7 @@ func (k *winPlayer) compare() error {
 	if err != nil {
 		return err
 	}
-	now := pin{snap, k.epoch, map[string]oracle.Answers{}}
+	now := pin{snap, k.epoch, map[string]wanted{}}
 	k.pins = append(k.pins, now)
 	if at := snap.Time().UnixNano(); k.m.started && k.m.now > math.MinInt64 && at != k.m.now {
 		return fmt.Errorf("logical time %d, want %d", at, k.m.now)
@@ -296,9 +296,13 @@ func (k *winPlayer) all(p pin, name string, q *winQuery) error {
 	if got := p.snap.Epoch(); got != p.epoch {
 		return fmt.Errorf("snapshot of epoch %d, want %d", got, p.epoch)
 	}
-	p.want[name] = q.Oracle().Eval(&k.model)
+	want, err := wantedOf(q.Oracle(), &k.model)
+	if err != nil {
+		return err
+	}
+	p.want[name] = want
 	k.saves.did["answer sets"]++
-	if len(p.want[name]) > 0 {
+	if len(want.rows) > 0 {
 		k.saves.did["answer sets with answers"]++
 	}
 	for _, check := range []func(pin, string) error{k.answers, k.count, k.present, k.absent} {
@@ -327,11 +331,15 @@ func (k *winPlayer) adhoc(p pin, q *winQuery) error {
 	if whole.Set {
 		whole.SPARQL = false
 	}
-	got, err := gather(p.snap.Select(k.ctx, whole.Text()))
+	got, err := gatherRows(p.snap.Select(k.ctx, whole.Text()), len(whole.Head))
 	if err != nil {
 		return fmt.Errorf("select %s: %w", whole.Text(), err)
 	}
-	if err := differ(got, whole.Oracle().Eval(&k.model)); err != nil {
+	want, err := wantedOf(whole.Oracle(), &k.model)
+	if err == nil {
+		err = want.differ(got)
+	}
+	if err != nil {
 		return fmt.Errorf("select %s: %w", whole.Text(), err)
 	}
 	return nil
