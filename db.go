@@ -304,18 +304,37 @@ func (db *DB) register(ctx context.Context, name, text string, o queryOptions) (
 	if err != nil {
 		return nil, err
 	}
-	if err := db.engine.Begin(ctx); err != nil {
-		return nil, db.ended(err)
-	}
-	q := &catalog.Query{Name: name, Text: text, Set: o.set, Dist: o.distinct, Window: o.window, Plan: p}
-	if err := db.engine.Register(ctx, q); err != nil {
-		db.engine.Rollback()
+	beside, end, err := db.upkeep.begin(ctx)
+	if err != nil {
 		return nil, err
+	}
+	defer end()
+	beside = asked{beside, ctx}
+	q := &catalog.Query{Name: name, Text: text, Set: o.set, Dist: o.distinct, Window: o.window, Plan: p}
+	if err := db.engine.RegisterLive(ctx, beside, q); err != nil {
+		if ctx.Err() == nil && beside.Err() != nil {
+			return nil, ErrClosed // which is what has ended it
+		}
+		return nil, db.ended(err)
 	}
 	if _, err := db.commit(ctx, record.Register, math.MinInt64); err != nil {
 		return nil, err
 	}
 	return &Query{q}, nil
+}
+
+// asked is a context that has ended when another one says so, of which it is made.
+type asked struct {
+	context.Context
+	first context.Context
+}
+
+// Err is that of both.
+func (c asked) Err() error {
+	if err := c.first.Err(); err != nil {
+		return err
+	}
+	return c.Context.Err()
 }
 
 // commit ends an epoch that holds the engine, at the given logical time or the

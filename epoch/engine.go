@@ -86,7 +86,12 @@ type Engine struct {
 	failed  atomic.Pointer[error] // why nothing is applied any more
 	due     atomic.Int64          // see Due
 	clocked atomic.Bool           // see Clocked
-	waiting struct {
+	// fewFacts is how many facts a query may read and still be filled while writers
+	// wait; brake is how long writers wait for their epochs beside that, so that
+	// hydrations catch up.
+	fewFacts int
+	brake    atomic.Int64
+	waiting  struct {
 		sync.Mutex
 		next chan struct{} // closed at the next publication
 	}
@@ -128,12 +133,13 @@ type Outcome struct {
 // nothing until Logged is called.
 func New() *Engine {
 	e := &Engine{
-		dict:   dict.New(),
-		facts:  window.NewStore(),
-		views:  views.NewStore(1),
-		schema: &Schema{Catalog: catalog.Empty, Shapes: []Shape{}},
-		time:   minTime,
-		lock:   make(chan struct{}, 1),
+		dict:     dict.New(),
+		facts:    window.NewStore(),
+		views:    views.NewStore(1),
+		schema:   &Schema{Catalog: catalog.Empty, Shapes: []Shape{}},
+		time:     minTime,
+		fewFacts: fewFacts,
+		lock:     make(chan struct{}, 1),
 	}
 	e.facts.OnReturn(e.dict.Mark)
 	e.due.Store(math.MaxInt64)
@@ -210,6 +216,7 @@ func (e *Engine) free() { <-e.lock }
 // Begin starts an epoch, after those of other writers; ctx ends the wait. On
 // success the caller holds it until Commit, Rollback or Leave.
 func (e *Engine) Begin(ctx context.Context) error {
+	e.braked(ctx)
 	if err := e.hold(ctx); err != nil {
 		return err
 	}

@@ -44,11 +44,17 @@ func (r resolver) ValuedRelation(name string, w query.Window) int {
 // where it is. The epoch must be held; Commit it with kind Register. On error the
 // caller must roll back. The context is looked at now and then while it is filled.
 func (e *Engine) Register(ctx context.Context, q *catalog.Query) error {
+	return e.register(ctx, q, nil)
+}
+
+// register is Register, with what has been filled beside the writer if there is
+// something.
+func (e *Engine) register(ctx context.Context, q *catalog.Query, from *hydration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if _, err := e.schema.Query(q.Name); err == nil {
-		return fmt.Errorf("%w: %q", errs.ErrQueryExists, q.Name)
+	if err := e.admits(q); err != nil {
+		return err
 	}
 	missing, err := e.schema.CheckArities(q.Plan)
 	if err != nil {
@@ -66,7 +72,7 @@ func (e *Engine) Register(ctx context.Context, q *catalog.Query) error {
 	if err := e.arrange(e.schema.Catalog, append(e.schema.Queries(), q)); err != nil {
 		return err
 	}
-	if err := e.addQuery(ctx, q, e.marks.faults, e.Intern); err != nil {
+	if err := e.addQuery(ctx, q, from, e.marks.faults, e.Intern); err != nil {
 		return err
 	}
 	e.rec.Query = &record.Query{Name: q.Name, Text: q.Text, Set: q.Set, Distinct: q.Dist, Window: record.Window(q.Window)}
@@ -96,7 +102,7 @@ func (e *Engine) Retain(relation string, span int64) error {
 // addQuery fills the views of a query, whose relations are there, and adds it to
 // the schema. id gives its constants their ids; a text that could not be read
 // since so many faults is an error.
-func (e *Engine) addQuery(ctx context.Context, q *catalog.Query, faults uint64, id func(t term.Term) (uint64, error)) error {
+func (e *Engine) addQuery(ctx context.Context, q *catalog.Query, from *hydration, faults uint64, id func(t term.Term) (uint64, error)) error {
 	r := resolver{e, make(map[term.Term]uint64)}
 	for i := range q.Plan.Aliases {
 		for _, k := range q.Plan.Aliases[i].Consts {
@@ -106,7 +112,13 @@ func (e *Engine) addQuery(ctx context.Context, q *catalog.Query, faults uint64, 
 			}
 		}
 	}
-	v, err := e.views.Register(q.Plan, r, ctx.Err)
+	var v *views.Query
+	var err error
+	if from != nil {
+		v, err = from.adopt(ctx, q.Plan, r)
+	} else {
+		v, err = e.views.Register(q.Plan, r, ctx.Err)
+	}
 	if err == nil {
 		err = e.dict.Since(faults)
 	}

@@ -54,21 +54,12 @@ func (e *Engine) evaluate(ctx context.Context, v *rootvec.Vector, p *plan.Plan, 
 	if _, err := s.CheckArities(p); err != nil {
 		return nil, err
 	}
-	r := pinnedResolver{dict: d, limit: v.Terms, number: make(map[shown]int), algebra: algebra}
-	f := views.Facts{Space: v.Space, Roots: v.Roots}
-	for i := range p.Aliases {
-		a := &p.Aliases[i]
-		what := shown{a.Relation, a.Window, a.Valued}
-		if _, done := r.number[what]; done {
-			continue
-		}
-		r.number[what] = len(f.Relations)
-		pr, err := s.pinned(a)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", errs.ErrUnsupported, a.Relation, err)
-		}
-		f.Relations = append(f.Relations, pr)
+	f, number, err := s.facts(p)
+	if err != nil {
+		return nil, err
 	}
+	f.Space, f.Roots = v.Space, v.Roots
+	r := pinnedResolver{dict: d, limit: v.Terms, number: number, algebra: algebra}
 	b, err := views.Evaluate(p, f, r, ctx.Err)
 	if err == nil {
 		err = d.Since(faults)
@@ -77,6 +68,26 @@ func (e *Engine) evaluate(ctx context.Context, v *rootvec.Vector, p *plan.Plan, 
 		return nil, err
 	}
 	return b, nil
+}
+
+// facts are the relations that a plan reads, each once, with the number that each
+// has among them.
+func (s *Schema) facts(p *plan.Plan) (f views.Facts, number map[shown]int, err error) {
+	number = make(map[shown]int)
+	for i := range p.Aliases {
+		a := &p.Aliases[i]
+		what := shown{a.Relation, a.Window, a.Valued}
+		if _, done := number[what]; done {
+			continue
+		}
+		number[what] = len(f.Relations)
+		pr, err := s.pinned(a)
+		if err != nil {
+			return f, nil, fmt.Errorf("%w: %s: %w", errs.ErrUnsupported, a.Relation, err)
+		}
+		f.Relations = append(f.Relations, pr)
+	}
+	return f, number, nil
 }
 
 // pinned is the relation that an alias reads.

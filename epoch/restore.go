@@ -232,7 +232,7 @@ func (e *Engine) restoreQuery(ctx context.Context, q *catalog.Query) error {
 	if missing, err := e.schema.CheckArities(q.Plan); err != nil || len(missing) > 0 {
 		return fmt.Errorf("its relations %v were not saved: %w", missing, err)
 	}
-	return e.addQuery(ctx, q, 0, e.constant)
+	return e.addQuery(ctx, q, nil, 0, e.constant)
 }
 
 // restoreWindows lays the relations out as the queries need them, and returns what

@@ -91,12 +91,12 @@ func (h *Hydration) seal() {
 // Advance to f costs no more than the changes.
 func (h *Hydration) Covers(f Facts) bool {
 	for i, r := range h.s.relations {
-		anchored := false
+		anchored := len(f.Relations[i].Indexes) == 0
 		for _, x := range r.indexes {
 			if !x.pinned {
 				continue
 			}
-			there := f.Relations[i].find(x.cols) != nil
+			there := anchored || f.Relations[i].find(x.cols) != nil
 			if !there && x.used() {
 				return false
 			}
