@@ -104,7 +104,7 @@ func (q *Query) Deltas(old, now *Bound) *Deltas {
 func (s *Store) deltas(q *Query, d *Deltas) {
 	c, ok := d.from.(*noted)
 	if !ok {
-		c = &noted{structural: structural{old: new(Bound), now: new(Bound)}}
+		c = &noted{structural: structural{old: &Bound{earlier: true}, now: new(Bound)}}
 	}
 	c.q = q
 	space := s.arena.Space()

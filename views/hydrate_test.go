@@ -12,6 +12,7 @@ import (
 	"github.com/triegs/triegs/internal/term"
 	"github.com/triegs/triegs/mvcc"
 	"github.com/triegs/triegs/query/plan"
+	"github.com/triegs/triegs/semiring"
 )
 
 // beds are queries of all shapes over relations R, S (2 columns), T (3) and U (1).
@@ -20,15 +21,26 @@ var beds = []string{
 	`Q(x,y,z) :- R(x,y), R(y,z).`,
 	`Q(x,y,z,w) :- R(x,y), S(y,z), T(z,w,x2).`,
 	`Q(x,y,z) :- T(x,y,z), U(x), U(z).`,
-	`Q(x,y) :- R(x,y), S(y,"t3").`,
-	`Q(x,y) :- R("t1",x), R(x,y), U(y).`,
+	`Q(x,y) :- R(x,y), S(y,3).`,
+	`Q(x,y) :- R(1,x), R(x,y), U(y).`,
 	`Q(x) :- T(x,_,_), U(x).`,
 	`Q(x,y,z,w) :- R(x,y), S(x,z), T(x,w,w).`,
 	`Q(x,y,u,v) :- R(x,y), S(u,v).`,
-	`Q(x,y) :- R(x,y), x != "t2".`,
+	`Q(x,y) :- R(x,y), x != 2.`,
 	`Q(x,y,z) :- R(x,y), S(y,z) set.`,
 	`Q(x,y,z,a,b) :- R(x,y), S(y,z), R(x,a), T(z,b,_), U(b).`,
 	`Q(x,y) :- R(y,x), Late(x).`,
+	// Clusters, with counts, support and states, and answers that are kept.
+	`Q(x) :- R(x,y), S(y,z), U(z).`,
+	`Q(x) :- R(x,y), S(y,z), U(z) distinct.`,
+	`Q(x, count(), sum(w)) :- R(x,y), S(y,z), T(z,w,_).`,
+	`Q(y, max(x), min(z), count(distinct z)) :- R(x,y), S(y,z).`,
+	`Q(count()) :- R(x,y), S(y,z), R(z,w).`,
+	`Q(x,z) :- R(x,y), S(y,z).`,
+	`Q(x,z) :- R(x,y), S(y,z) set.`,
+	`Q(x,z,max(y)) :- R(x,y), S(y,z).`,
+	`Q(x,w) :- R(x,y), S(y,z), T(z,w,_) distinct.`,
+	`Q(y) :- R(x,y), S(y,3).`,
 }
 
 // bed is a store with a writer, versions that are pinned, and hydrations beside it.
@@ -44,7 +56,7 @@ type bed struct {
 func newBed(t *testing.T, seed uint64) *bed {
 	b := &bed{lab: newLab(t), rng: rand.New(rand.NewPCG(seed, 3)), counts: map[string]int64{}, version: 1}
 	for i := range 40 { // terms that goroutines read are there from the start
-		b.TermID(term.String(fmt.Sprintf("t%d", i)))
+		b.TermID(term.Int(int64(i)))
 	}
 	for _, r := range []string{"R2", "S2", "T3", "U1", "Late1"} {
 		b.relation(r[:len(r)-1], int(r[len(r)-1]-'0'))
@@ -118,6 +130,13 @@ func (b *bed) collect() { b.s.Collect(b.version-1, b.pins.Versions(nil)) }
 
 func (b *bed) drop(v mvcc.Version) { b.pins.Drop(v) }
 
+// beside is the resolver of a hydration, whose algebras are its own.
+type beside struct{ *lab }
+
+func (r beside) Algebra(name string) (semiring.Algebra, error) {
+	return semiring.Parse(name, semiring.Env{Terms: r.lab})
+}
+
 // goOn writes versions until done has something.
 func (b *bed) goOn(done <-chan error) error {
 	for {
@@ -180,7 +199,7 @@ func (b *bed) hydrate(p *plan.Plan, rounds int) (*Hydration, mvcc.Version) {
 	f, at := b.publish()
 	h := b.s.NewHydration()
 	done := make(chan error, 1)
-	go func() { done <- h.Fill(p, f, b.lab, ok) }()
+	go func() { done <- h.Fill(p, f, beside{b.lab}, ok) }()
 	if err := b.goOn(done); err != nil {
 		b.t.Fatal(err)
 	}
@@ -261,7 +280,7 @@ func (b *bed) empty() {
 		b.s.SealAs(b.version)
 		b.collect()
 	}
-	if left := b.s.Bytes(); left.Live != 0 || left.Held != 0 || len(b.s.views)+len(b.s.derived)+len(b.s.queries) != 0 {
+	if left := b.s.Bytes(); left.Live != 0 || left.Held != 0 || len(b.s.views)+len(b.s.derived)+len(b.s.answers)+len(b.s.queries) != 0 {
 		b.t.Fatalf("%+v, %d views, %d derived relations are left", left, len(b.s.views), len(b.s.derived))
 	}
 }

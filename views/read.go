@@ -19,6 +19,8 @@ type Bound struct {
 	// What the indexes are read through that only some readers need.
 	space trie.Space
 	roots []uint64
+	// earlier says that pinned indexes are read where they stood before.
+	earlier bool
 }
 
 type boundNode struct {
@@ -49,6 +51,9 @@ func (b *Bound) bind(q *Query, space trie.Space, roots []uint64) {
 
 // at is where the trie of an index stands.
 func (b *Bound) at(x *Index) boundNode {
+	if x.pinned && b.earlier {
+		return boundNode(x.was)
+	}
 	if x.pinned {
 		return boundNode{x.space, x.root}
 	}
