@@ -168,17 +168,23 @@ func (g *sqlGraph) counts(statement string) map[string]int64 {
 	return out
 }
 
-// recordedCounts reads the recorded numbers of embeddings, by "data query".
-func recordedCounts(t *testing.T) map[string]int64 {
+// sharedTable reads a shared file of fields between tabs, or skips the test.
+func sharedTable(t *testing.T, name string) [][]string {
 	t.Helper()
-	in := csv.NewReader(sharedFile(t, "data/lsqb/expected.tsv"))
+	in := csv.NewReader(sharedFile(t, name))
 	in.Comma = '\t'
 	lines, err := in.ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return lines
+}
+
+// recordedCounts reads the recorded numbers of embeddings, by "data query".
+func recordedCounts(t *testing.T) map[string]int64 {
+	t.Helper()
 	out := map[string]int64{}
-	for _, f := range lines {
+	for _, f := range sharedTable(t, "data/lsqb/expected.tsv") {
 		n, err := strconv.ParseInt(f[2], 10, 64)
 		if err != nil {
 			t.Fatal(err)
