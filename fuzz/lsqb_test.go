@@ -269,10 +269,10 @@ func (r *subgraphRun) compare(state string, recorded map[string]int64) {
 				count = name + "_count"
 			}
 			if got := groupsOf(r.world, s, name); !maps.Equal(got, want) {
-				r.Fatalf("%s by %q, %s: %s", g.name, v, state, firstDifference(got, want))
+				r.Fatalf("%s by %q, %s: %s", g.name, v, state, firstOther(got, want))
 			}
 			if got := groupsOf(r.world, s, count); !maps.Equal(got, want) {
-				r.Fatalf("count() of %s by %q, %s: %s", g.name, v, state, firstDifference(got, want))
+				r.Fatalf("count() of %s by %q, %s: %s", g.name, v, state, firstOther(got, want))
 			}
 			r.took.store += time.Since(start)
 			r.groups += len(want)
@@ -306,22 +306,6 @@ func groupsOf(w *world, s *triegs.Snapshot, name string) map[string]int64 {
 		out[key] = n
 	}
 	return out
-}
-
-// firstDifference names one key with different values.
-func firstDifference(got, want map[string]int64) string {
-	keys := slices.Sorted(maps.Keys(want))
-	for k := range got {
-		if _, ok := want[k]; !ok {
-			keys = append(keys, k)
-		}
-	}
-	for _, k := range keys {
-		if got[k] != want[k] {
-			return fmt.Sprintf("of %d groups %q is %d, want %d of %d", len(got), k, got[k], want[k], len(want))
-		}
-	}
-	return "no difference"
 }
 
 // The counts of two queries of LSQB and their projections on every single variable

@@ -99,6 +99,9 @@ func TestInfluentialPosts(t *testing.T) {
 	expected := influentialPosts(t)
 	for _, size := range []int{1, 4, 16, 64} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			if size > scaled(64, 4) {
+				t.Skip("left out of a short run")
+			}
 			rows := readStream(t, fmt.Sprintf("ttc2018/size%d", size))
 			var steps [][]streamRow // by change set; 0 is the initial graph
 			for len(rows) > 0 {
