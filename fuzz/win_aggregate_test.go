@@ -36,8 +36,8 @@ type aggregateStream struct {
 	queries []aggregateQuery
 }
 
-// gathered is a group while it is recomputed. All numbers are exact.
-type gathered struct {
+// windowGroup is a group while it is recomputed. All numbers are exact.
+type windowGroup struct {
 	n         int64
 	sum       *big.Rat
 	least     *big.Rat
@@ -46,7 +46,7 @@ type gathered struct {
 	whole     bool // every number is an integer
 }
 
-func (g *gathered) add(of string, value triegs.Term) {
+func (g *windowGroup) add(of string, value triegs.Term) {
 	g.n++
 	g.different[of] = true
 	x := new(big.Rat)
@@ -69,7 +69,7 @@ func (g *gathered) add(of string, value triegs.Term) {
 
 // number writes a sum, or a number of the stream, as the engine's values are
 // written.
-func (g *gathered) number(x *big.Rat) string {
+func (g *windowGroup) number(x *big.Rat) string {
 	if g.whole {
 		return x.Num().String()
 	}
@@ -77,7 +77,7 @@ func (g *gathered) number(x *big.Rat) string {
 	return fmt.Sprint(f)
 }
 
-func (g *gathered) column(name string) string {
+func (g *windowGroup) column(name string) string {
 	switch name {
 	case "count":
 		return fmt.Sprint(g.n)
@@ -101,12 +101,12 @@ func (g *gathered) column(name string) string {
 
 // recompute gives the columns of each group from the rows that have come.
 func (q *aggregateQuery) recompute(s *aggregateStream, rows []streamRow, now int64) map[string]string {
-	groups := map[string]*gathered{}
+	groups := map[string]*windowGroup{}
 	for _, r := range q.sees.seen(rows, now) {
 		for _, k := range q.group(&r) {
 			g := groups[k]
 			if g == nil {
-				g = &gathered{sum: new(big.Rat), different: map[string]bool{}, whole: true}
+				g = &windowGroup{sum: new(big.Rat), different: map[string]bool{}, whole: true}
 				groups[k] = g
 			}
 			g.add(q.of(&r), s.number(r.value))
