@@ -131,8 +131,3 @@ func (m *match) expression(b *strings.Builder, e *query.Expr) {
 	}
 	b.WriteString(")")
 }
-
-// always reports whether every fact matches, once.
-func (m *match) always() bool {
-	return len(m.consts)+len(m.equal)+len(m.filters)+len(m.values) == 0
-}
