@@ -105,6 +105,56 @@ func bursts(ctx context.Context) error {
 	return nil
 }
 
+// Numbers, sums and averages of minutes by caller, and the shortest way over two
+// roads.
+func Example_aggregates() {
+	if err := aggregates(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	// Output: 2 42 21 5
+}
+
+func aggregates(ctx context.Context) error {
+	db, err := triegs.Open("", nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.Register(ctx, "talks", `talks(x, count(), sum(m), avg(m)) :- calls(x, _, m).`); err != nil {
+		return err
+	}
+	if _, err := db.Register(ctx, "way", `way(x, z) :- road(x, y)@, road(y, z)@ semiring minplus.`); err != nil {
+		return err
+	}
+	s := triegs.String
+	_, err = db.Append(ctx, triegs.Batch{Events: []triegs.Event{
+		{Relation: "calls", Tuple: []triegs.Term{s("Ann"), s("Bob"), triegs.Int(12)}},
+		{Relation: "calls", Tuple: []triegs.Term{s("Ann"), s("Cem"), triegs.Int(30)}},
+		{Relation: "road", Tuple: []triegs.Term{s("A"), s("B")}, Value: triegs.Int(4)},
+		{Relation: "road", Tuple: []triegs.Term{s("B"), s("C")}, Value: triegs.Int(1)},
+		{Relation: "road", Tuple: []triegs.Term{s("A"), s("D")}, Value: triegs.Int(2)},
+		{Relation: "road", Tuple: []triegs.Term{s("D"), s("C")}, Value: triegs.Int(5)},
+	}})
+	if err != nil {
+		return err
+	}
+	snap, err := db.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	ann, err := snap.Lookup("talks", s("Ann"))
+	if err != nil {
+		return err
+	}
+	way, err := snap.Lookup("way", s("A"), s("C"))
+	if err != nil {
+		return err
+	}
+	fmt.Println(ann.Value(0), ann.Value(1), ann.Value(2), way.Value(0))
+	return nil
+}
+
 // A store on disk is backed up while it goes on, and another store is made of
 // the backup. It knows how far its sources were, so a replay adds only what came
 // after the backup.
@@ -168,24 +218,26 @@ func backUpAndRestore(ctx context.Context, home string) error {
 	return nil
 }
 
-// TestReadmeExample holds the program of the README against the example above,
+// TestReadmeExample holds the programs of the README against the examples above,
 // line by line.
 func TestReadmeExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(readme), "```go\n")
-	program, _, ok := strings.Cut(rest, "```")
-	if !ok || program == "" {
-		t.Fatal("the README has no program")
-	}
 	source, err := os.ReadFile("example_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	indented := "\t" + strings.ReplaceAll(strings.TrimSuffix(program, "\n"), "\n", "\n\t")
-	if !strings.Contains(string(source), indented) {
-		t.Errorf("the example differs from the README's program:\n%s", program)
+	programs := strings.Split(string(readme), "```go\n")[1:]
+	for _, p := range programs {
+		program, _, ok := strings.Cut(p, "```")
+		indented := "\t" + strings.ReplaceAll(strings.TrimSuffix(program, "\n"), "\n", "\n\t")
+		if !ok || !strings.Contains(string(source), indented) {
+			t.Errorf("no example is the README's program:\n%s", program)
+		}
+	}
+	if len(programs) != 2 {
+		t.Errorf("the README has %d programs", len(programs))
 	}
 }
