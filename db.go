@@ -283,8 +283,15 @@ func (db *DB) notify(n Notice) {
 // Errors: ErrQueryExists, ErrValue (an empty name), ErrSyntax, ErrArity and
 // ErrUnsupported with line:column (a query outside of the classes that are
 // maintained names its class and what makes it so), ErrOverflow, ErrBudget, and
-// those of Append. Cost: that of sorting the relations for which the query
-// needs an order that nobody has asked for yet; writers wait meanwhile.
+// those of Append. When ctx ends, or the store is closed (ErrClosed), before the
+// query is there, there is no trace of it.
+//
+// Cost: that of sorting the relations for which the query needs an order that
+// nobody has asked for yet. Where these have thousands of facts it is done beside
+// the writers, which wait for no more than the changes of a few epochs; memory is
+// that of the views and of sorting the largest of them. Writers do wait while a
+// window, or values, that no registered query reads yet are gathered, and for a
+// query over few facts.
 func (db *DB) Register(ctx context.Context, name, text string, opts ...QueryOption) (*Query, error) {
 	q, err := db.register(ctx, name, text, gatherQueryOptions(opts))
 	if err != nil {

@@ -14,6 +14,9 @@
 //     share a sync.
 //   - After the log has failed nothing is applied any more; readers go on with
 //     the last published epoch.
+//   - A query that is being filled beside the writer has no part in any epoch
+//     before the one that registers it: it reads a pinned vector, and writes
+//     memory of its own.
 //   - A replayed record goes the same way as a new one, except that it is not
 //     logged again.
 //

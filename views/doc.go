@@ -58,6 +58,14 @@
 // takes deltas of pays nothing for them. Kept answers are brought up to date by the
 // same walk inside the version under construction.
 //
+// # Hydration
+//
+// A query over many facts is filled by another goroutine, from a pinned version: a
+// [Hydration] is a store of its own whose base relations are pinned, advanced by
+// the net changes between two versions as by an epoch, and in the end adopted by
+// the store, which compiles the query as always and takes each trie that is there
+// already instead of filling it.
+//
 // # Invariants
 //
 //   - A node's trie holds exactly the candidate tuples for which every child
