@@ -3,6 +3,7 @@ package trie
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -255,8 +256,14 @@ func (w *world) write(t *testing.T, rng *rand.Rand, domain int, grow bool, rows 
 		n := prefixCount(w.model, row, p)
 		rest = n > 1 || n == 1 && old == 0
 	}
-	if got := w.arena.Set(&w.root, row[:w.k], weight, p); got.Old != old || got.Rest != rest {
-		t.Fatalf("set %v to %d with prefix %d: %+v, want old %d rest %v", row, weight, p, got, old, rest)
+	got, now, ok := Change{}, weight, true
+	if rng.IntN(3) == 0 {
+		got, now, ok = w.arena.Add(&w.root, row[:w.k], weight-old, p)
+	} else {
+		got = w.arena.Set(&w.root, row[:w.k], weight, p)
+	}
+	if got.Old != old || got.Rest != rest || now != weight || !ok {
+		t.Fatalf("%v to %d with prefix %d: %+v, %d, %v, want old %d rest %v", row, weight, p, got, now, ok, old, rest)
 	}
 	if weight == 0 {
 		delete(w.model, row)
@@ -356,5 +363,28 @@ func TestWritesAllocateNothing(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Fatalf("%v allocations a scan", n)
+	}
+}
+
+// TestAddTooMuch: a sum that does not fit is not written, wherever the tuple stands.
+func TestAddTooMuch(t *testing.T) {
+	for _, tuples := range []uint64{1, 5, 500} {
+		for k := range 3 {
+			a, root := NewArena(1), uint64(0)
+			tuple := []uint64{7, 8}[:k]
+			for i := range tuples * uint64(min(k, 1)) {
+				a.Set(&root, []uint64{100 + i, i}[:k], 1, -1)
+			}
+			a.Set(&root, tuple, math.MaxInt64-1, -1)
+			for _, step := range []struct {
+				change, now int64
+				ok          bool
+			}{{2, math.MaxInt64 - 1, false}, {1, math.MaxInt64, true}, {1, math.MaxInt64, false}, {-math.MaxInt64, 0, true}} {
+				ch, now, ok := a.Add(&root, tuple, step.change, -1)
+				if now != step.now || ok != step.ok || a.Space().Get(root, tuple) != step.now || ch.Old < math.MaxInt64-1 {
+					t.Fatalf("%d columns, %d tuples beside: adding %d to %d gives %d, %v", k, tuples, step.change, ch.Old, now, ok)
+				}
+			}
+		}
 	}
 }

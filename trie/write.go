@@ -6,6 +6,22 @@ import "math/bits"
 type outcome struct {
 	old int64 // weight before, 0 if the tuple was absent
 	sib bool  // another tuple shares the prefix asked about
+	// add says that the weight to be written is what is to be added to old; large
+	// then tells that the sum did not fit, and nothing was written.
+	add, large bool
+}
+
+// weigh is the weight of a tuple that is there, given what is to be written.
+func (o *outcome) weigh(w int64) int64 {
+	if !o.add {
+		return w
+	}
+	sum := o.old + w
+	if (sum < o.old) != (w < 0) {
+		o.large = true
+		return o.old
+	}
+	return sum
 }
 
 // Change is the effect of one write.
@@ -30,13 +46,25 @@ func (a *Arena) Set(root *uint64, tuple []uint64, w int64, prefix int) Change {
 	return Change{a.op.old, a.op.sib}
 }
 
+// Add is Set with the sum of the weight of tuple and change, in one descent. It
+// tells that sum too; where it does not fit in int64 nothing is written and ok is
+// false.
+func (a *Arena) Add(root *uint64, tuple []uint64, change int64, prefix int) (c Change, now int64, ok bool) {
+	a.op = outcome{add: true}
+	*root = a.set(*root, tuple, change, prefix)
+	if a.op.large {
+		return Change{a.op.old, a.op.sib}, a.op.old, false
+	}
+	return Change{a.op.old, a.op.sib}, a.op.old + change, true
+}
+
 // set writes into the subtree word, in which key are the columns that are left.
 // p is how many of them belong to the prefix; below 0 nobody asks any more.
 func (a *Arena) set(word uint64, key []uint64, w int64, p int) uint64 {
 	switch {
 	case len(key) == 0:
 		a.op.old = int64(word)
-		return uint64(w)
+		return uint64(a.op.weigh(w))
 	case word == 0:
 		return a.single(key, w)
 	case word&tagMask == tagOne:
@@ -89,7 +117,7 @@ func (a *Arena) setOne(word uint64, key []uint64, w int64, p int) uint64 {
 	id, weight := oneID(word), oneWeightOf(word)
 	if id == key[0] {
 		a.op.old = weight
-		if w == weight {
+		if w = a.op.weigh(w); w == weight {
 			return word
 		}
 		return a.single(key, w)
@@ -194,6 +222,7 @@ func (a *Arena) setLeaf(word uint64, b []uint64, key []uint64, w int64, p int) u
 		old = int64(b[at])
 	}
 	a.op.old = old
+	w = a.op.weigh(w)
 	switch {
 	case w == old:
 		return word

@@ -196,12 +196,14 @@ func (c *compiler) share(d *derived) (*derived, error) {
 	d.serial = c.s.serial()
 	c.met(&d.Relation)
 	for i := range d.operands {
-		op := &d.operands[i]
-		op.index = c.take(d, op.relation, nil)
-		if i > 0 && len(op.cols) < d.width {
+		if op := &d.operands[i]; i > 0 && len(op.cols) < d.width {
 			op.wake = c.take(d, d.operands[0].relation, op.cols)
 		}
 	}
+	for i := range d.operands {
+		d.operands[i].index = c.takeAny(d, d.operands[i].relation)
+	}
+	d.route()
 	x := &Index{slot: c.s.takeSlot(), cols: ascending(d.arity)}
 	d.indexes = []*Index{x}
 	c.q.made = append(c.q.made, use{&d.Relation, x})
@@ -238,6 +240,15 @@ func (c *compiler) fed(d *derived) {
 // take takes a reference for d on the index of r ordered by the columns lead.
 func (c *compiler) take(d *derived, r *Relation, lead []int) *Index {
 	x := c.find(r, lead)
+	x.refs++
+	d.used = append(d.used, use{r, x})
+	return x
+}
+
+// takeAny takes a reference for d on an index of r in any order: one that is needed
+// anyway, if there is one.
+func (c *compiler) takeAny(d *derived, r *Relation) *Index {
+	x := r.indexes[max(0, slices.IndexFunc(r.indexes, (*Index).used))]
 	x.refs++
 	d.used = append(d.used, use{r, x})
 	return x

@@ -38,6 +38,7 @@ type derived struct {
 	support   bool  // a tuple of the join weighs 1, whatever its operands weigh
 	weighted  bool  // the weights of operands matter, not only whether there is one
 	lifts     [][]int
+	routes    []route // by operand, where only weights are kept
 	// answers says that it holds answers, and of what; it has no operands then.
 	answers *materialised
 }
@@ -136,6 +137,12 @@ func (s *Store) refold(d *derived) error {
 		return nil
 	}
 	s.startFolding(d, false)
+	if d.routes != nil {
+		if s.foldCounts(d) {
+			return s.writeFolded(d)
+		}
+		s.startFolding(d, false)
+	}
 	for j := range d.operands {
 		if r := d.operands[j].relation; r.touched {
 			if err := s.visitChanges(d, j, r); err != nil {
@@ -511,34 +518,55 @@ func (s *Store) shifted(r *Relation, tuple []uint64) bool {
 
 // finishFolding writes the gathered changes.
 func (s *Store) finishFolding(d *derived) error {
-	f := &s.folding
-	if !f.counts.sort() {
+	if !s.folding.counts.sort() {
 		return d.overflow()
 	}
 	if err := s.writeStates(d); err != nil {
 		return err
 	}
-	space, root := s.at(d.indexes[0])
-	for i := range f.counts.Len() {
-		row := f.counts.row(i)
-		key := s.reorderInto(d.indexes[0], row[:d.arity])
-		before := space.Get(root, key)
-		after, ok := semiring.Add(before, int64(row[d.arity]))
-		if !ok {
-			return d.overflow()
+	return s.writeFolded(d)
+}
+
+// writeFolded writes the gathered changes of weights, which are sorted.
+func (s *Store) writeFolded(d *derived) error {
+	x, counts := d.indexes[0], &s.folding.counts
+	root, stride := s.roots[x.slot], d.arity+1
+	for batch := range slices.Chunk(counts.words, warmBatch*stride) {
+		if len(batch) > stride {
+			space := s.arena.Space()
+			for i := 0; i < len(batch); i += stride {
+				s.warm += space.Warm(root, s.reorderInto(x, batch[i:i+d.arity]))
+			}
 		}
-		invariant.Check(after >= 0, "tuple %v would weigh %d", row[:d.arity], after)
-		switch {
-		case before != after:
-			d.touched = true
-			d.changes = append(append(d.changes, row[:d.arity]...), uint64(before), uint64(after))
-		case before != 0 && s.shiftedNow(d, row[:d.arity]):
-			d.touched = true
-			d.shifts = append(d.shifts, row[:d.arity]...)
+		for i := 0; i < len(batch); i += stride {
+			tuple := batch[i : i+d.arity]
+			before, after, ok := s.addIndex(x, &root, s.reorderInto(x, tuple), int64(batch[i+d.arity]))
+			if !ok {
+				return d.overflow()
+			}
+			s.noteFolded(d, tuple, before, after)
 		}
 	}
-	s.applyIndexes(&d.Relation)
+	s.roots[x.slot] = root
+	s.writes += uint64(len(d.changes) / (d.arity + 2))
+	s.applyIndexes(&d.Relation, d.indexes[1:])
 	return nil
+}
+
+// noteFolded notes the change of a tuple of d for what stands above.
+func (s *Store) noteFolded(d *derived, tuple []uint64, before, after int64) {
+	invariant.Check(after >= 0, "tuple %v would weigh %d", tuple, after)
+	switch {
+	case before != after:
+		d.touched = true
+		if n := len(d.changes) + d.arity + 2; n > cap(d.changes) {
+			d.changes = slices.Grow(d.changes, n)
+		}
+		d.changes = append(append(d.changes, tuple...), uint64(before), uint64(after))
+	case before != 0 && s.shiftedNow(d, tuple):
+		d.touched = true
+		d.shifts = append(d.shifts, tuple...)
+	}
 }
 
 // shiftedNow is shifted for the relation that is being written.

@@ -166,3 +166,15 @@ func (s *Store) filling(c *trie.Cursor) bool {
 	}
 	return s.stopped == nil && c.Next()
 }
+
+// mergeLast adds the weight of the row that begins at from, the last one, to the row
+// before if both are of one tuple. It is false where the sum does not fit.
+func (r *rows) mergeLast(from int) bool {
+	last := from - 1 // weight of the row before
+	if last < 0 || !slices.Equal(r.words[from-r.k-1:last], r.words[from:from+r.k]) {
+		return true
+	}
+	sum, ok := semiring.Add(int64(r.words[last]), int64(r.words[from+r.k]))
+	r.words[last], r.words = uint64(sum), r.words[:from]
+	return ok
+}

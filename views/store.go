@@ -336,7 +336,7 @@ func (s *Store) applyRelation(r *Relation) {
 		return
 	}
 	s.sortChanges(r)
-	s.applyIndexes(r)
+	s.applyIndexes(r, r.indexes)
 }
 
 // checkBudget reports whether the version under construction, with everything
@@ -430,8 +430,8 @@ func (s *Store) inOrder(words []uint64, k int) []uint64 {
 	return r.words
 }
 
-// applyIndexes writes the changes of r into each of its indexes.
-func (s *Store) applyIndexes(r *Relation) {
+// applyIndexes writes the changes of r into some of its indexes.
+func (s *Store) applyIndexes(r *Relation, indexes []*Index) {
 	stride := r.arity + 2
 	n := len(r.changes) / stride
 	r.work.writes += uint64(n)
@@ -439,7 +439,7 @@ func (s *Store) applyIndexes(r *Relation) {
 	if many {
 		at = sortBatch
 	}
-	for _, x := range r.indexes {
+	for _, x := range indexes {
 		if x.pinned {
 			s.turn(x)
 			continue
@@ -499,18 +499,38 @@ func (s *Store) writeIndex(x *Index, root *uint64, key []uint64, weight int64) {
 		s.arena.Set(root, key, weight, -1)
 		return
 	}
-	for _, t := range x.subs[1:] {
-		if had := s.arena.Space().HasPrefix(*root, key[:t.width]); !had {
-			t.add(key[:t.width])
-		}
+	s.noteOther(x, *root, key)
+	ch := s.arena.Set(root, key, weight, x.subs[0].width)
+	x.noteFirst(key, ch, weight)
+	s.noteOther(x, *root, key)
+}
+
+// addIndex adds to the weight of one tuple and notes which subscribed prefixes it
+// toggled. A sum that does not fit is not written.
+func (s *Store) addIndex(x *Index, root *uint64, key []uint64, change int64) (before, after int64, ok bool) {
+	if len(x.subs) == 0 {
+		ch, now, ok := s.arena.Add(root, key, change, -1)
+		return ch.Old, now, ok
 	}
-	first := x.subs[0]
-	ch := s.arena.Set(root, key, weight, first.width)
+	s.noteOther(x, *root, key)
+	ch, now, ok := s.arena.Add(root, key, change, x.subs[0].width)
+	x.noteFirst(key, ch, now)
+	s.noteOther(x, *root, key)
+	return ch.Old, now, ok
+}
+
+// noteFirst notes whether a write toggled the prefix that the write told about.
+func (x *Index) noteFirst(key []uint64, ch trie.Change, weight int64) {
 	if !ch.Rest && (ch.Old == 0) != (weight == 0) {
-		first.add(key[:first.width])
+		x.subs[0].add(key[:x.subs[0].width])
 	}
+}
+
+// noteOther notes the prefixes of other widths that are not there before a write,
+// and those that are not there after it: what is noted twice was not toggled.
+func (s *Store) noteOther(x *Index, root uint64, key []uint64) {
 	for _, t := range x.subs[1:] {
-		if has := s.arena.Space().HasPrefix(*root, key[:t.width]); !has {
+		if !s.arena.Space().HasPrefix(root, key[:t.width]) {
 			t.add(key[:t.width])
 		}
 	}
