@@ -527,25 +527,18 @@ func (s *Store) finishFolding(d *derived) error {
 	return s.writeFolded(d)
 }
 
-// writeFolded writes the gathered changes of weights, which are sorted.
+// writeFolded writes the gathered changes of weights, which are sorted: so what one
+// write needs was mostly fetched by the one before.
 func (s *Store) writeFolded(d *derived) error {
 	x, counts := d.indexes[0], &s.folding.counts
-	root, stride := s.roots[x.slot], d.arity+1
-	for batch := range slices.Chunk(counts.words, warmBatch*stride) {
-		if len(batch) > stride {
-			space := s.arena.Space()
-			for i := 0; i < len(batch); i += stride {
-				s.warm += space.Warm(root, s.reorderInto(x, batch[i:i+d.arity]))
-			}
+	root := s.roots[x.slot]
+	for i := range counts.Len() {
+		row := counts.row(i)
+		before, after, ok := s.addIndex(x, &root, s.reorderInto(x, row[:d.arity]), int64(row[d.arity]))
+		if !ok {
+			return d.overflow()
 		}
-		for i := 0; i < len(batch); i += stride {
-			tuple := batch[i : i+d.arity]
-			before, after, ok := s.addIndex(x, &root, s.reorderInto(x, tuple), int64(batch[i+d.arity]))
-			if !ok {
-				return d.overflow()
-			}
-			s.noteFolded(d, tuple, before, after)
-		}
+		s.noteFolded(d, row[:d.arity], before, after)
 	}
 	s.roots[x.slot] = root
 	s.writes += uint64(len(d.changes) / (d.arity + 2))

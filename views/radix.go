@@ -4,18 +4,22 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
-	"sort"
 )
 
 const (
 	// A digit of the radix sort has at most so many bits: with more the places
 	// that a pass writes to no longer stay in the cache.
 	radixBits = 11
-	// Below radixRows a comparison sort is faster than counting digits, and
-	// above radixPasses moving wide rows once is faster than moving them often.
-	radixRows   = 256
+	// Above radixPasses moving wide rows once is faster than moving them often.
 	radixPasses = 12
 )
+
+// sorting is scratch of a sort, so that one after the other allocates nothing.
+type sorting struct {
+	diff   []uint64
+	passes []digitOf
+	counts []int
+}
 
 // survey passes over the rows once. It returns the first column from which on
 // the rows ascend by the rest of their columns (0: they are sorted; k: by none),
@@ -23,7 +27,8 @@ const (
 // trie in another order often ascend by their last columns.
 func (r *rows) survey() (from int, diff []uint64) {
 	k, stride := r.k, r.k+1
-	diff = make([]uint64, k)
+	diff = append(r.sorting.diff[:0], make([]uint64, k)...)
+	r.sorting.diff = diff
 	ascends := ^uint64(0)
 	for i := stride; i < len(r.words); i += stride {
 		a, b := r.words[i-stride:i], r.words[i:i+stride]
@@ -52,39 +57,40 @@ type digitOf struct {
 }
 
 // digits lists the passes that sort rows which ascend by the columns from on
-// already, least significant first. Bits in which no rows differ are left out.
-func digits(from int, diff []uint64) (passes []digitOf) {
+// already, least significant first. Bits in which no rows differ are left out. Few
+// rows have small digits, since a pass looks at each value of one.
+func (r *rows) digits(from int, diff []uint64) (passes []digitOf) {
+	most := min(bits.Len(uint(r.Len())), radixBits)
+	passes = r.sorting.passes[:0]
 	for c := from - 1; c >= 0; c-- {
 		if diff[c] == 0 {
 			continue
 		}
 		low := bits.TrailingZeros64(diff[c])
 		width := bits.Len64(diff[c]) - low
-		parts := (width + radixBits - 1) / radixBits
+		parts := (width + most - 1) / most
 		each := (width + parts - 1) / parts
 		for p := range parts {
 			passes = append(passes, digitOf{c, uint(low + p*each), 1<<each - 1})
 		}
 	}
+	r.sorting.passes = passes
 	return passes
 }
 
 // order sorts the rows, given what survey has found. The radix sort begins with
 // the last column before those that ascend already.
 func (r *rows) order(from int, diff []uint64) {
-	if r.Len() < radixRows {
-		sort.Sort(&byColumns{r, make([]uint64, r.k+1)})
-		return
-	}
-	passes := digits(from, diff)
+	passes := r.digits(from, diff)
 	if len(passes) > radixPasses {
 		r.permute()
 		return
 	}
 	counts := r.count(passes)
 	src, dst := r.words, r.roomToSort()
-	for p, d := range passes {
-		at := counts[p]
+	for _, d := range passes {
+		at := counts[:d.mask+1]
+		counts = counts[d.mask+1:]
 		sum := 0
 		for i, n := range at {
 			at[i] = sum
@@ -104,17 +110,22 @@ func (r *rows) roomToSort() []uint64 {
 	return r.other[:len(r.words)]
 }
 
-// count counts the rows by each digit.
-func (r *rows) count(passes []digitOf) [][]int {
-	counts := make([][]int, len(passes))
-	for p, d := range passes {
-		counts[p] = make([]int, d.mask+1)
+// count counts the rows by the values of each digit, those of one pass after the
+// other.
+func (r *rows) count(passes []digitOf) []int {
+	values := 0
+	for _, d := range passes {
+		values += int(d.mask) + 1
 	}
+	counts := append(r.sorting.counts[:0], make([]int, values)...)
+	r.sorting.counts = counts
 	for i := 0; i < len(r.words); i += r.k + 1 {
 		row := r.words[i : i+r.k]
+		from := 0
 		for p := range passes {
 			d := &passes[p]
-			counts[p][row[d.col]>>d.shift&d.mask]++
+			counts[from+int(row[d.col]>>d.shift&d.mask)]++
+			from += int(d.mask) + 1
 		}
 	}
 	return counts
@@ -179,21 +190,4 @@ func compareColumns(a, b []uint64) int {
 		}
 	}
 	return 0
-}
-
-// byColumns sorts few rows where they stand.
-type byColumns struct {
-	*rows
-	swap []uint64
-}
-
-func (r *byColumns) Less(i, j int) bool {
-	return compareColumns(r.row(i)[:r.k], r.row(j)[:r.k]) < 0
-}
-
-func (r *byColumns) Swap(i, j int) {
-	a, b := r.row(i), r.row(j)
-	copy(r.swap, a)
-	copy(a, b)
-	copy(b, r.swap)
 }

@@ -13,6 +13,7 @@ type rows struct {
 	k     int
 	words []uint64
 	other []uint64 // room to sort into, if there is some
+	sorting
 }
 
 // spareRows is the memory of rows that are no longer needed. While many tries
