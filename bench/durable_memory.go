@@ -39,7 +39,7 @@ func openHandles() int {
 }
 
 // measureRegister registers a query of two atoms over a relation that is there,
-// while single edges are appended.
+// while epochs of edgesBeside edges are appended, as they are for a while before.
 func measureRegister(edges int) (figures []Figure, err error) {
 	w, err := Find("hop4")
 	if err != nil {
@@ -56,18 +56,26 @@ func measureRegister(edges int) (figures []Figure, err error) {
 		return nil, err
 	}
 	_, before := inUse()
-	waits, stopped := make(chan time.Duration, 1), make(chan struct{})
-	go func() { waits <- longestAppend(db, stopped) }()
+	a := &appender{db: db}
+	alone := a.until(time.After(2 * time.Second))
+	beside, stopped := make(chan []time.Duration, 1), make(chan time.Time)
 	t := begin()
+	go func() { beside <- a.until(stopped) }()
 	_, err = db.Register(context.Background(), "hop2", "hop2(a, b, c) :- r(a, b), r(b, c).")
 	figures = append(t.figures(), Figure{"before MB", float64(before-base) / mega, ""})
 	close(stopped)
-	wait := <-waits
-	if err != nil {
+	during := <-beside
+	if err = errors.Join(err, a.err); err != nil {
 		return nil, err
 	}
 	figures = append(figures, memoryFigures(base)...)
-	figures = append(figures, Figure{"longest append", wait.Seconds(), "s"})
+	for _, q := range []struct {
+		name string
+		of   float64
+	}{{"append p50", .5}, {"append p99", .99}, {"longest append", 1}} {
+		figures = append(figures, ratio(q.name+" ms", quantile(alone, q.of)/1e3, quantile(during, q.of)/1e3)...)
+	}
+	figures = append(figures, Figure{"appends meanwhile", float64(len(during)), ""})
 	snap, err := db.Snapshot()
 	if err != nil {
 		return nil, err
@@ -92,23 +100,35 @@ func loadHops(db *triegs.DB, w *Workload, edges int) (paths int64, err error) {
 	return paths, nil
 }
 
-// longestAppend appends an edge that joins no other every millisecond, and
-// returns how long the slowest has taken.
-func longestAppend(db *triegs.DB, stopped <-chan struct{}) (most time.Duration) {
-	for i := int64(1); ; i++ {
-		t := time.Now()
-		_, err := db.Append(context.Background(), triegs.Batch{Events: []triegs.Event{
-			{Op: triegs.Insert, Relation: "r", Tuple: []triegs.Term{triegs.Int(-2 * i), triegs.Int(-2*i - 1)}},
-		}})
-		if most = max(most, time.Since(t)); err != nil {
-			return most
+// edgesBeside is how many edges an epoch has that is measured.
+const edgesBeside = 100
+
+// appender appends edges that join no other.
+type appender struct {
+	db   *triegs.DB
+	next int64
+	err  error
+}
+
+// until appends an epoch every millisecond until end has something, or is closed,
+// and returns how long each has taken.
+func (a *appender) until(end <-chan time.Time) (took []time.Duration) {
+	events := make([]triegs.Event, edgesBeside)
+	for a.err == nil {
+		for i := range events {
+			a.next++
+			events[i] = triegs.Edge("r", triegs.Int(-2*a.next), triegs.Int(-2*a.next-1))
 		}
+		t := time.Now()
+		_, a.err = a.db.Append(context.Background(), triegs.Batch{Events: events})
+		took = append(took, time.Since(t))
 		select {
-		case <-stopped:
-			return most
+		case <-end:
+			return took
 		case <-time.After(time.Millisecond):
 		}
 	}
+	return took
 }
 
 // longTerms is a store of facts link(x, y) whose terms are long and all

@@ -217,6 +217,11 @@ func (e *Engine) free() { <-e.lock }
 // success the caller holds it until Commit, Rollback or Leave.
 func (e *Engine) Begin(ctx context.Context) error {
 	e.braked(ctx)
+	return e.begin(ctx)
+}
+
+// begin is Begin of a writer that hydrations do not wait for.
+func (e *Engine) begin(ctx context.Context) error {
 	if err := e.hold(ctx); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ const (
 	fewFacts = 1 << 12
 	// fewChanges is how far behind the writer a hydration may be and still be
 	// adopted: an epoch of some hundreds of microseconds.
-	fewChanges = 1 << 9
+	fewChanges = 1 << 8
 	// mostRounds is how often it catches up before it is adopted as it is.
 	mostRounds = 64
 	// mostTries is how often a query is filled beside the writer before it is filled
@@ -279,9 +279,8 @@ func (h *hydration) advance(ctx context.Context) (changes int, err error) {
 // finish registers the query, in an epoch that is held afterwards.
 func (h *hydration) finish(ctx context.Context) error {
 	e := h.e
-	h.release()
 	for range mostTries {
-		if err := e.Begin(ctx); err != nil {
+		if err := e.begin(ctx); err != nil {
 			return err
 		}
 		ready, err := h.ready()
