@@ -125,9 +125,18 @@ func idsOf(s *Stream) []uint64 {
 	return ids
 }
 
-// startEngine interns the vertices by number, so that ids are as dense as the
-// vertices of the program by hand, and registers the query.
+// startEngine makes an engine with the query of the stream.
 func startEngine(s *Stream) (program, error) {
+	b, err := newEngine(s)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.epoch(record.Register, 0, b.register)
+}
+
+// newEngine makes an engine with the relations of the stream. It interns the vertices
+// by number, so that ids are as dense as the vertices of the program by hand.
+func newEngine(s *Stream) (*byEngine, error) {
 	b := &byEngine{s: s, e: epoch.New(), tuples: s.ids}
 	vertices := s.Vertices()
 	for v := 0; v < vertices; v += loadEpoch {
@@ -136,7 +145,7 @@ func startEngine(s *Stream) (program, error) {
 			return nil, err
 		}
 	}
-	return b, b.epoch(record.Register, 0, b.register)
+	return b, b.epoch(record.Batch, 0, b.relate)
 }
 
 func (b *byEngine) intern(from, to int) error {
@@ -152,7 +161,8 @@ func (b *byEngine) intern(from, to int) error {
 	return nil
 }
 
-func (b *byEngine) register() error {
+// relate makes the relations.
+func (b *byEngine) relate() error {
 	for _, name := range b.s.Relations {
 		n, err := b.e.Relation(name, 2)
 		if err != nil {
@@ -160,6 +170,10 @@ func (b *byEngine) register() error {
 		}
 		b.relations = append(b.relations, n)
 	}
+	return nil
+}
+
+func (b *byEngine) register() error {
 	p, err := catalog.Compile(b.s.Query, catalog.Options{})
 	if err != nil {
 		return err
