@@ -133,3 +133,48 @@ func TestSemiringOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnSemiringPanics has an Add that panics: the epoch is refused, readers are
+// told, and the store goes on.
+func TestOwnSemiringPanics(t *testing.T) {
+	ctx, def, armed := context.Background(), gcdSemiring(), false
+	add := def.Add
+	def.Add = func(a, b triegs.Term) (triegs.Term, error) {
+		if armed {
+			panic("no sum today")
+		}
+		return add(a, b)
+	}
+	db, err := triegs.Open("", &triegs.Options{Semirings: map[string]triegs.Semiring{"divisor": def}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Register(ctx, "q", "q(x) :- part(x, y)@, part(y, z)@ semiring divisor."); err != nil {
+		t.Fatal(err)
+	}
+	part := func(x, y string, n int64) triegs.Batch {
+		e := triegs.Edge("part", triegs.String(x), triegs.String(y))
+		e.Value = triegs.Int(n)
+		return triegs.Batch{Events: []triegs.Event{e}}
+	}
+	for _, b := range []triegs.Batch{part("a", "b", 6), part("b", "c", 10), part("b", "d", 4)} {
+		if _, err := db.Append(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	armed = true
+	if _, err := db.Append(ctx, part("b", "e", 5)); !errors.Is(err, triegs.ErrValue) {
+		t.Errorf("an epoch whose sum panics: %v", err)
+	}
+	if err := db.Verify(ctx); !errors.Is(err, triegs.ErrValue) {
+		t.Errorf("a check whose sum panics: %v", err)
+	}
+	armed = false
+	if _, err := db.Append(ctx, part("b", "e", 5)); err != nil {
+		t.Error(err)
+	}
+	if err := db.Verify(ctx); err != nil {
+		t.Error(err)
+	}
+}

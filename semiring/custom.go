@@ -16,7 +16,8 @@ import (
 // facts have, and no function is asked about it.
 //
 // An error is returned to whoever appends or reads. It should match ErrValue or
-// ErrOverflow with errors.Is; another one is wrapped in ErrValue.
+// ErrOverflow with errors.Is; another one is wrapped in ErrValue. A function that
+// panics has given ErrValue: the store goes on.
 type Definition struct {
 	// One is neutral for Mul: what a contribution without a value has.
 	One term.Term
@@ -39,7 +40,8 @@ type Definition struct {
 	Exact      bool
 }
 
-// Validate reports with ErrValue what is missing.
+// Validate reports with ErrValue what is missing, and a One that is not neutral for
+// Mul even with itself.
 func (d *Definition) Validate() error {
 	switch {
 	case d.Add == nil || d.Mul == nil:
@@ -49,7 +51,29 @@ func (d *Definition) Validate() error {
 	case d.Chain < -1:
 		return fmt.Errorf("%w: the chain of a semiring is %d long", errs.ErrValue, d.Chain)
 	}
+	one := &custom{def: *d}
+	if _, err := one.order(d.One); err != nil {
+		return fmt.Errorf("%w: Order of One: %w", errs.ErrValue, err)
+	}
+	square, err := guarded(d.Mul, d.One, d.One)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: One times One: %w", errs.ErrValue, err)
+	case square != d.One:
+		return fmt.Errorf("%w: One is %v, and One times One %v", errs.ErrValue, d.One, square)
+	}
 	return nil
+}
+
+// guarded calls a function of the user. A panic in it must not leave an epoch half
+// made and the writer's lock held, so it is an error like any other.
+func guarded(f func(a, b term.Term) (term.Term, error), a, b term.Term) (v term.Term, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			v, err = term.Term{}, fmt.Errorf("%w: panic: %v", errs.ErrValue, r)
+		}
+	}()
+	return f(a, b)
 }
 
 // custom is the algebra of a Definition. A value is one word, the number of its
@@ -86,10 +110,10 @@ func (k *custom) Traits() Traits {
 func (k *custom) One(dst []uint64) []uint64 { return append(dst, k.one) }
 
 func (k *custom) Lift(dst []uint64, _ uint64, t term.Term) ([]uint64, error) {
-	if k.def.Lift == nil {
-		return append(dst, k.id(t)), nil
+	v, err := t, error(nil)
+	if k.def.Lift != nil {
+		v, err = guarded(func(a, _ term.Term) (term.Term, error) { return k.def.Lift(a) }, t, term.Term{})
 	}
-	v, err := k.def.Lift(t)
 	if err = k.check(v, err); err != nil {
 		return dst, err
 	}
@@ -102,16 +126,32 @@ func (k *custom) check(v term.Term, err error) error {
 	case err == nil && v.IsZero():
 		return fmt.Errorf("%w: semiring %s gave no value", errs.ErrValue, k.name)
 	case err == nil:
-		return nil
+		// Spread cannot fail, so what Order makes of the value is seen to here.
+		if _, err = k.order(v); err == nil {
+			return nil
+		}
+		return fmt.Errorf("semiring %s: Order: %w", k.name, err)
 	case errors.Is(err, errs.ErrValue), errors.Is(err, errs.ErrOverflow):
 		return fmt.Errorf("semiring %s: %w", k.name, err)
 	}
 	return fmt.Errorf("%w: semiring %s: %w", errs.ErrValue, k.name, err)
 }
 
+// order calls Order, 0 where there is none.
+func (k *custom) order(v term.Term) (high uint64, err error) {
+	if k.def.Order == nil {
+		return 0, nil
+	}
+	_, err = guarded(func(a, _ term.Term) (term.Term, error) {
+		high = k.def.Order(a)
+		return a, nil
+	}, v, term.Term{})
+	return high, err
+}
+
 // apply calls Add or Mul.
 func (k *custom) apply(f func(a, b term.Term) (term.Term, error), a, b term.Term) (term.Term, error) {
-	v, err := f(a, b)
+	v, err := guarded(f, a, b)
 	return v, k.check(v, err)
 }
 
@@ -159,10 +199,7 @@ func (k *custom) multiple(v term.Term, n int64) (sum term.Term, err error) {
 }
 
 func (k *custom) Spread(dst []Part, a []uint64) []Part {
-	high := uint64(0)
-	if k.def.Order != nil {
-		high = k.def.Order(k.value(a[0]))
-	}
+	high, _ := k.order(k.value(a[0]))
 	return append(dst, Part{Component{high, a[0]}, 1})
 }
 

@@ -335,9 +335,47 @@ func TestUserErrors(t *testing.T) {
 			t.Errorf("a lift without a function: %v", err)
 		}
 	}
-	for _, d := range []Definition{{}, {Add: first, Mul: first}, {One: term.Int(1), Add: first}, {One: term.Int(1), Mul: first}, {One: term.Int(1), Add: first, Mul: first, Chain: -2}} {
+	for _, d := range []Definition{{}, {Add: first, Mul: first}, {One: term.Int(1), Add: first}, {One: term.Int(1), Mul: first}, {One: term.Int(1), Add: first, Mul: first, Chain: -2},
+		{One: term.Int(1), Add: first, Mul: func(_, _ term.Term) (term.Term, error) { return term.Int(2), nil }},
+		{One: term.Int(1), Add: first, Mul: func(_, _ term.Term) (term.Term, error) { panic("no product") }},
+		{One: term.Int(1), Add: first, Mul: first, Order: func(term.Term) uint64 { panic("no order") }}} {
 		if err := d.Validate(); !errors.Is(err, errs.ErrValue) {
 			t.Errorf("%+v: %v", d, err)
+		}
+	}
+}
+
+// TestCustomPanics has functions of a user that panic at 7, which is ErrValue.
+func TestCustomPanics(t *testing.T) {
+	seven := func(a term.Term) term.Term {
+		if a == term.Int(7) {
+			panic("seven")
+		}
+		return a
+	}
+	first := func(a, _ term.Term) (term.Term, error) { return a, nil }
+	fails := func(a, _ term.Term) (term.Term, error) { return seven(a), nil }
+	for name, d := range map[string]Definition{
+		"add":   {One: term.Int(1), Add: fails, Mul: first},
+		"mul":   {One: term.Int(1), Add: first, Mul: fails},
+		"lift":  {One: term.Int(1), Add: first, Mul: first, Lift: func(a term.Term) (term.Term, error) { return seven(a), nil }},
+		"order": {One: term.Int(1), Add: first, Mul: first, Order: func(a term.Term) uint64 { seven(a); return 0 }},
+	} {
+		k, err := Parse("mine", Env{Extra: map[string]Definition{"mine": d}})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for _, v := range []int64{6, 7} {
+			a, err := k.Lift(nil, 1, term.Int(v))
+			if err == nil {
+				_, err = k.Mul(nil, a, k.One(nil))
+			}
+			if err == nil {
+				_, err = k.Times(nil, a, 2)
+			}
+			if errors.Is(err, errs.ErrValue) != (v == 7) || v != 7 && err != nil {
+				t.Errorf("%s of %d: %v", name, v, err)
+			}
 		}
 	}
 }
