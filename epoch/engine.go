@@ -138,7 +138,7 @@ func New() *Engine {
 		views:    views.NewStore(1),
 		schema:   &Schema{Catalog: catalog.Empty, Shapes: []Shape{}},
 		time:     minTime,
-		fewFacts: fewFacts,
+		fewFacts: leastFacts(),
 		lock:     make(chan struct{}, 1),
 	}
 	e.facts.OnReturn(e.dict.Mark)

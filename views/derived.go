@@ -188,6 +188,9 @@ func (s *Store) visitChanges(d *derived, j int, r *Relation) error {
 	for i := 0; i < len(r.changes); i += r.arity + 2 {
 		row := r.changes[i : i+r.arity+2]
 		before, after := int64(row[r.arity]), int64(row[r.arity+1])
+		if !s.goOn() {
+			return s.stopped
+		}
 		if d.match != nil {
 			if err := s.foldFact(d, row[:r.arity], before, after); err != nil {
 				return err
@@ -202,6 +205,9 @@ func (s *Store) visitChanges(d *derived, j int, r *Relation) error {
 		}
 	}
 	for i := 0; i < len(r.shifts); i += r.arity {
+		if !s.goOn() {
+			return s.stopped
+		}
 		if err := s.visitKey(d, j, r.shifts[i:i+r.arity]); err != nil {
 			return err
 		}

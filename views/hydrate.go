@@ -34,6 +34,7 @@ func (s *Store) NewHydration() *Hydration {
 	return &Hydration{of: s, s: &Store{
 		arena:  s.arena.Nursery(),
 		beside: true,
+		pace:   0x3ff,
 		budget: max(s.budget-(b.Total-b.Reusable), 1),
 	}}
 }
@@ -271,14 +272,22 @@ func (s *Store) turn(x *Index) {
 }
 
 // goOn asks now and then whether a hydration is still wanted.
-func (s *Store) goOn() bool {
-	if !s.beside {
-		return true
-	}
-	if s.steps++; s.steps&0xfff == 0 && s.stopped == nil {
+func (s *Store) goOn() bool { return !s.beside || s.wanted() }
+
+func (s *Store) wanted() bool {
+	if s.steps++; s.steps&s.pace == 0 && s.stopped == nil {
 		s.stopped = s.check()
 	}
 	return s.stopped == nil
+}
+
+// halted is why a hydration is not wanted any more: what it has then is in between,
+// and nothing may be computed from it.
+func (s *Store) halted() error {
+	if !s.beside {
+		return nil
+	}
+	return s.stopped
 }
 
 // Adopt is Register of a query that h has filled. f are the facts of the version

@@ -72,6 +72,9 @@ func (s *Store) refoldAnswers(d *derived) error {
 	before, after := w.old.Values(), w.now.Values()
 	value := w.Value
 	for w.Next() {
+		if !s.goOn() {
+			return s.stopped
+		}
 		old, err := w.Old()
 		was, weigh := old != 0 || err != nil, err
 		now, err := w.New()

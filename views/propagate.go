@@ -54,7 +54,7 @@ func (v *view) emptied() bool {
 func (s *Store) visitInner(n *view) {
 	arity := n.relation.arity
 	changes := n.relation.changes
-	for i := 0; i < len(changes); i += arity + 2 {
+	for i := 0; i < len(changes) && s.goOn(); i += arity + 2 {
 		tuple, weight := changes[i:i+arity], changes[i+arity+1]
 		if !n.selects(tuple) {
 			continue
@@ -67,7 +67,7 @@ func (s *Store) visitInner(n *view) {
 	for i := range n.wakes {
 		w := &n.wakes[i]
 		for j := range w.child.toggledKeys() {
-			if key, ok := w.child.toggledKey(j); ok {
+			if key, ok := w.child.toggledKey(j); ok && s.goOn() {
 				s.wake(n, w, key)
 			}
 		}

@@ -58,6 +58,7 @@ type Store struct {
 	folding
 	terms   Terms
 	beside  bool             // it belongs to a hydration
+	pace    uint             // how often a hydration asks whether it is wanted: a mask of steps
 	supply  *supply          // where a query that is compiled finds what is filled already
 	now     func() time.Time // nil: nothing is timed
 	applied uint64           // versions
@@ -311,6 +312,9 @@ func (s *Store) bringUp() error {
 		}
 		s.applyRelation(r)
 	}
+	if err := s.halted(); err != nil {
+		return err
+	}
 	for _, d := range s.derived {
 		began := s.start()
 		if err := s.refold(d); err != nil {
@@ -319,6 +323,9 @@ func (s *Store) bringUp() error {
 		d.work.stop(s, began)
 	}
 	s.propagate()
+	if err := s.halted(); err != nil {
+		return err
+	}
 	for _, d := range s.answers {
 		began := s.start()
 		if err := s.refoldAnswers(d); err != nil {
