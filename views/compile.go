@@ -521,7 +521,7 @@ func (s *Store) fillInner(n *view) {
 		if !begun {
 			begun, partners = true, s.hasGroup(first.child, group)
 		}
-		if !partners || !s.alive(n, tuple, first.child) {
+		if !partners || !s.alive(n, tuple, first) {
 			continue
 		}
 		for _, col := range n.order {
@@ -550,7 +550,7 @@ func (s *Store) fillGeneralized(n *view) {
 		if m := out.Len(); m > 0 && slices.Equal(out.row(m - 1)[:n.columns], tuple) {
 			continue
 		}
-		if s.alive(n, tuple, w.child) {
+		if s.alive(n, tuple, w) {
 			out.words = append(append(out.words, tuple...), 1)
 		}
 	}

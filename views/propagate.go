@@ -121,7 +121,7 @@ func (s *Store) wake(n *view, w *wake, key []uint64) {
 			tuple[col] = s.cursor.Col(i)
 		}
 		weight := uint64(0)
-		if on && s.alive(n, tuple, w.child) {
+		if on && s.alive(n, tuple, w) {
 			weight = n.weigh(uint64(s.cursor.Weight()))
 		}
 		s.writeLive(n, tuple, weight)
@@ -129,10 +129,10 @@ func (s *Store) wake(n *view, w *wake, key []uint64) {
 }
 
 // alive reports whether tuple has partners in all children but except.
-func (s *Store) alive(n *view, tuple []uint64, except *view) bool {
+func (s *Store) alive(n *view, tuple []uint64, except *wake) bool {
 	for i := range n.wakes {
 		w := &n.wakes[i]
-		if w.child == except {
+		if w == except {
 			continue
 		}
 		child := w.child
@@ -200,7 +200,7 @@ func (s *Store) visitGeneralized(n *view) {
 			}
 			// Half of all toggles close a group, which one probe can tell.
 			weight := int64(0)
-			if s.hasGroup(child, key) && s.alive(n, tuple, w.child) {
+			if s.hasGroup(child, key) && s.alive(n, tuple, w) {
 				weight = 1
 			}
 			s.set(n, tuple, weight)
