@@ -220,7 +220,7 @@ func (c *noted) next() bool {
 	arity := c.leaf.relation.arity
 	for stride := arity + 2; len(c.rows) > 0; {
 		c.row, c.rows = c.rows[:stride], c.rows[stride:]
-		if c.row[arity] != c.row[arity+1] && c.leaf.selects(c.row) {
+		if c.row[arity] != c.row[arity+1] && has(c.row, c.leaf.consts) {
 			c.place(c.row)
 			return true
 		}

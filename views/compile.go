@@ -186,12 +186,10 @@ func (c *compiler) tracks(active func(i int) bool) []*track {
 func (c *compiler) share(d *derived) (*derived, error) {
 	d.arity = len(d.keep)
 	d.signature = d.sign()
-	for _, e := range slices.Concat(c.s.derived, c.s.answers) {
-		if e.signature == d.signature {
-			c.met(&e.Relation)
-			c.fed(e)
-			return e, nil
-		}
+	if e := c.s.derivedBy[d.signature]; e != nil {
+		c.met(&e.Relation)
+		c.fed(e)
+		return e, nil
 	}
 	d.serial = c.s.serial()
 	c.met(&d.Relation)
@@ -212,6 +210,11 @@ func (c *compiler) share(d *derived) (*derived, error) {
 			t.slot = c.s.takeSlot()
 			c.q.slots = append(c.q.slots, t.slot)
 		}
+	}
+	c.s.derivedBy[d.signature] = d
+	if d.match != nil && len(d.match.consts) > 0 {
+		d.reader = &reader{consts: d.match.consts}
+		d.operands[0].relation.readers.add(d.reader)
 	}
 	if d.answers == nil {
 		c.s.derived = append(c.s.derived, d)
@@ -411,29 +414,29 @@ func (c *compiler) leaf(n *node, column map[query.Var]int) {
 	}
 	n.rest = rest
 	fmt.Fprint(&c.sign, "leaf ", v.relation.serial, " ", v.leaf.cols, v.lead, len(n.key), v.unit, n.parent >= 0)
-	if c.shareView(n) && n.parent >= 0 {
-		n.changed = n.leaf.subscribe(len(cols))
+	if c.shareView(n) {
+		if n.parent >= 0 {
+			n.changed = n.leaf.subscribe(len(cols))
+		}
+		c.s.enlist(n.view)
 	}
 }
 
 // shareView makes the view of n, whose signature has been written, one that is
-// there already, or reports that it is a new one.
+// there already, or reports that it is a new one, which is still to be enlisted.
 func (c *compiler) shareView(n *node) (fresh bool) {
 	n.signature = c.sign.String()
 	c.sign.Reset()
-	for _, v := range c.s.views {
-		if v.signature == n.signature {
-			n.view = v
-			v.uses++
-			return false
-		}
+	if v := c.s.viewBy[n.signature]; v != nil {
+		n.view = v
+		v.uses++
+		return false
 	}
 	n.uses = 1
 	n.serial = c.s.serial()
 	for _, u := range n.used {
 		u.index.refs++
 	}
-	c.s.views = append(c.s.views, n.view)
 	return true
 }
 
@@ -444,6 +447,7 @@ func (c *compiler) ownTrie(n *node) {
 	if n.parent >= 0 {
 		n.changed = &toggles{width: len(n.key), refs: 1}
 	}
+	c.s.enlist(n.view)
 }
 
 func (c *compiler) inner(i int, column map[query.Var]int) {

@@ -48,10 +48,8 @@ func newMatch(a *plan.Alias, args []query.Arg, consts []constCol, terms Terms) *
 // factor is 0 if the fact does not match, otherwise the number of times it
 // counts: more than 1 only if a row stands several times in an inline table.
 func (m *match) factor(tuple []uint64) int64 {
-	for _, c := range m.consts {
-		if tuple[c.col] != c.id {
-			return 0
-		}
+	if !has(tuple, m.consts) {
+		return 0
 	}
 	for _, e := range m.equal {
 		if tuple[e[0]] != tuple[e[1]] {

@@ -90,6 +90,8 @@ func (s *Store) followChanges(d *derived, j int, r *Relation) bool {
 			tuple, before, after := batch[i:i+r.arity], int64(batch[i+r.arity]), int64(batch[i+r.arity+1])
 			gain := worth(after, presence) - worth(before, presence)
 			switch {
+			case !s.goOn():
+				return false
 			case gain == 0:
 			case rt.wake == nil:
 				if !s.follow(rt, tuple, gain) {
@@ -130,7 +132,7 @@ func (s *Store) followWoken(rt *route, key []uint64, gain int64, presence bool) 
 		s.Woken++
 		s.cursor.Columns(tuple, 0)
 		n, ok := scale(gain, worth(s.cursor.Weight(), presence))
-		if !ok || !s.follow(rt, tuple, n) {
+		if !ok || !s.goOn() || !s.follow(rt, tuple, n) {
 			return false
 		}
 	}

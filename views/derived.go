@@ -27,10 +27,11 @@ import (
 // the result is kept: neither the tuples of the join nor their weights.
 type derived struct {
 	Relation
-	signature string // of what is computed: equal ones are one relation
-	uses      int    // queries that need it
-	used      []use  // indexes that it reads
-	match     *match // nil if everything passes
+	signature string  // of what is computed: equal ones are one relation
+	uses      int     // queries that need it
+	used      []use   // indexes that it reads
+	match     *match  // nil if everything passes
+	reader    *reader // of the facts with the constants of match, if it has some
 	operands  []operand
 	width     int   // columns of the join
 	keep      []int // columns of the join, in the order of the relation
@@ -118,6 +119,9 @@ func magnitude(a int64) uint64 {
 // inputs reports whether an operand has changed, and whether one has lost all
 // of its tuples, so that the join is empty.
 func (d *derived) inputs() (touched, cleared bool) {
+	if d.reader != nil {
+		return len(d.reader.rows) > 0, d.operands[0].relation.cleared
+	}
 	for i := range d.operands {
 		touched = touched || d.operands[i].relation.touched
 		cleared = cleared || d.operands[i].relation.cleared
@@ -184,18 +188,15 @@ func (s *Store) startFolding(d *derived, filled bool) {
 
 // visitChanges visits the tuples of the join that a change in operand j concerns.
 func (s *Store) visitChanges(d *derived, j int, r *Relation) error {
+	if d.match != nil {
+		return s.visitFacts(d, r)
+	}
 	op := &d.operands[j]
 	for i := 0; i < len(r.changes); i += r.arity + 2 {
 		row := r.changes[i : i+r.arity+2]
 		before, after := int64(row[r.arity]), int64(row[r.arity+1])
 		if !s.goOn() {
 			return s.stopped
-		}
-		if d.match != nil {
-			if err := s.foldFact(d, row[:r.arity], before, after); err != nil {
-				return err
-			}
-			continue
 		}
 		if !d.matters(op, before, after) && !s.shifted(r, row[:r.arity]) {
 			continue
@@ -209,6 +210,32 @@ func (s *Store) visitChanges(d *derived, j int, r *Relation) error {
 			return s.stopped
 		}
 		if err := s.visitKey(d, j, r.shifts[i:i+r.arity]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visitFacts visits the changes that an alias reads.
+func (s *Store) visitFacts(d *derived, r *Relation) error {
+	stride := r.arity + 2
+	fold := func(i int) error {
+		row := r.changes[i*stride : (i+1)*stride]
+		return s.foldFact(d, row[:r.arity], int64(row[r.arity]), int64(row[r.arity+1]))
+	}
+	if d.reader != nil {
+		for _, i := range d.reader.rows {
+			if err := fold(int(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i := range len(r.changes) / stride {
+		if !s.goOn() {
+			return s.stopped
+		}
+		if err := fold(i); err != nil {
 			return err
 		}
 	}

@@ -32,10 +32,12 @@ func (s *Store) NewHydration() *Hydration {
 	b := s.arena.Bytes()
 	s.hydrations.Add(1)
 	return &Hydration{of: s, s: &Store{
-		arena:  s.arena.Nursery(),
-		beside: true,
-		pace:   0x3ff,
-		budget: max(s.budget-(b.Total-b.Reusable), 1),
+		arena:     s.arena.Nursery(),
+		viewBy:    make(map[string]*view),
+		derivedBy: make(map[string]*derived),
+		beside:    true,
+		pace:      0x3ff,
+		budget:    max(s.budget-(b.Total-b.Reusable), 1),
 	}}
 }
 

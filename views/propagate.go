@@ -2,45 +2,6 @@ package views
 
 import "slices"
 
-// propagate brings the inner nodes of all queries up to date, children before
-// parents, in one pass: Wang and Hu's annotated CROWN in its epoch form. Every tuple
-// that was touched in the relation, or whose partner group in a child became empty
-// or non-empty, is recomputed from the final states of the children, so neither
-// the order of changes nor repeated visits matter, and inserts and deletes that
-// cancel inside the epoch wake nobody.
-func (s *Store) propagate() {
-	for _, v := range s.views {
-		switch {
-		case v.leaf != nil:
-		case s.clearing && v.emptied():
-			v.gone = true
-			s.clearTrie(v.slot, v.columns)
-		case !v.affected():
-		default:
-			began := s.start()
-			if v.relation == nil {
-				s.visitGeneralized(v)
-			} else {
-				s.visitInner(v)
-			}
-			v.work.stop(s, began)
-		}
-	}
-}
-
-// affected reports whether something that the view is made of has changed.
-func (v *view) affected() bool {
-	if v.relation != nil && v.relation.touched {
-		return true
-	}
-	for i := range v.wakes {
-		if v.wakes[i].child.changed.n > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // emptied reports whether the view is empty because a relation was cleared: its
 // own, or that of a node below, since a tuple needs partners in every child. Nobody
 // has to be woken by its groups.
@@ -52,51 +13,54 @@ func (v *view) emptied() bool {
 }
 
 func (s *Store) visitInner(n *view) {
-	arity := n.relation.arity
-	changes := n.relation.changes
-	for i := 0; i < len(changes) && s.goOn(); i += arity + 2 {
-		tuple, weight := changes[i:i+arity], changes[i+arity+1]
-		if !n.selects(tuple) {
-			continue
+	stride, changes := n.relation.arity+2, n.relation.changes
+	if len(n.consts) > 0 {
+		for _, i := range n.reader.rows {
+			s.visitChange(n, changes[int(i)*stride:(int(i)+1)*stride])
 		}
-		if weight != 0 && !s.alive(n, tuple, nil) {
-			weight = 0
+	} else {
+		for i := 0; i < len(changes) && s.goOn(); i += stride {
+			s.visitChange(n, changes[i:i+stride])
 		}
-		s.writeLive(n, tuple, n.weigh(weight))
 	}
 	for i := range n.wakes {
 		w := &n.wakes[i]
 		for j := range w.child.toggledKeys() {
-			if key, ok := w.child.toggledKey(j); ok && s.goOn() {
-				s.wake(n, w, key)
+			if !s.goOn() {
+				return
 			}
+			s.wake(n, w, w.child.toggledKey(j))
 		}
 	}
 }
 
+// visitChange recomputes a tuple that has changed in the relation.
+func (s *Store) visitChange(n *view, change []uint64) {
+	arity := n.relation.arity
+	tuple, weight := change[:arity], change[arity+1]
+	if weight != 0 && !s.alive(n, tuple, nil) {
+		weight = 0
+	}
+	s.writeLive(n, tuple, n.weigh(weight))
+}
+
 // toggledKeys is the number of groups of a child that came or went, net over the
-// epoch, those with other constants included.
+// epoch.
 func (n *view) toggledKeys() int {
+	if len(n.lead) > 0 {
+		return len(n.reader.rows)
+	}
 	n.changed.settle()
 	return n.changed.n
 }
 
-// toggledKey is the key of group j of those; it is false for a group that an
-// index shared with other nodes has and this node does not.
-func (n *view) toggledKey(j int) (key []uint64, ok bool) {
-	prefix := n.changed.at(j)
-	lead := len(n.lead)
-	return prefix[lead:], slices.Equal(prefix[:lead], n.lead)
-}
-
-// selects reports whether a tuple of the relation has the node's constants.
-func (n *view) selects(tuple []uint64) bool {
-	for _, k := range n.consts {
-		if tuple[k.col] != k.id {
-			return false
-		}
+// toggledKey is the key of group j of those. An index may have other groups, which
+// begin with other constants.
+func (n *view) toggledKey(j int) []uint64 {
+	if len(n.lead) > 0 {
+		j = int(n.reader.rows[j])
 	}
-	return true
+	return n.changed.at(j)[len(n.lead):]
 }
 
 // weigh is the weight that a live tuple carries in the node's trie.
@@ -190,10 +154,7 @@ func (s *Store) visitGeneralized(n *view) {
 		w := &n.wakes[i]
 		child := w.child
 		for j := range child.toggledKeys() {
-			key, ok := child.toggledKey(j)
-			if !ok {
-				continue
-			}
+			key := child.toggledKey(j)
 			tuple := s.scratch(n.columns)
 			for k, at := range w.key {
 				tuple[at] = key[k]

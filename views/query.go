@@ -52,6 +52,9 @@ type node struct {
 type view struct {
 	signature string    // of what is kept
 	serial    uint64    // no two views of a store have the same
+	at        int       // in the list of views
+	parents   []*view   // once for each time that it is their child
+	reader    *reader   // of its relation, or of the toggles of its index; nil if it has none
 	uses      int       // nodes
 	used      []use     // indexes that it reads
 	relation  *Relation // nil for a generalized node
@@ -200,7 +203,13 @@ func (s *Store) forget(q *Query) (unused []*view) {
 			unused = append(unused, v)
 		}
 	}
-	s.views = slices.DeleteFunc(s.views, func(v *view) bool { return v.uses == 0 })
+	if len(unused) > 0 {
+		s.views = slices.DeleteFunc(s.views, func(v *view) bool { return v.uses == 0 })
+		for i, v := range s.views {
+			v.at = i
+		}
+	}
+	needed := true
 	for _, d := range q.fed {
 		if d.uses--; d.uses > 0 {
 			continue
@@ -208,10 +217,17 @@ func (s *Store) forget(q *Query) (unused []*view) {
 		for _, u := range d.used {
 			u.index.refs--
 		}
+		delete(s.derivedBy, d.signature)
+		if d.reader != nil {
+			d.operands[0].relation.readers.remove(d.reader)
+		}
+		needed = false
 	}
 	unneeded := func(d *derived) bool { return d.uses == 0 }
-	s.derived, s.answers = slices.DeleteFunc(s.derived, unneeded), slices.DeleteFunc(s.answers, unneeded)
-	s.annotated = slices.DeleteFunc(s.annotated, unneeded)
+	if !needed {
+		s.derived, s.answers = slices.DeleteFunc(s.derived, unneeded), slices.DeleteFunc(s.answers, unneeded)
+		s.annotated = slices.DeleteFunc(s.annotated, unneeded)
+	}
 	s.queries = slices.DeleteFunc(s.queries, func(o *Query) bool { return o == q })
 	return unused
 }
@@ -222,6 +238,7 @@ func (s *Store) release(v *view) bool {
 	if v.uses--; v.uses > 0 {
 		return false
 	}
+	s.delist(v)
 	if v.leaf != nil && v.changed != nil {
 		v.leaf.unsubscribe(v.changed)
 	}

@@ -16,16 +16,21 @@ import (
 // writer; readers use the roots that were copied into a root vector.
 type Store struct {
 	arena     *trie.Arena
-	roots     []uint64    // by slot
-	free      []int       // slots not in use
-	before    []uint64    // roots at the start of the version, nil if nothing was written
-	saved     []uint64    // memory of before
-	relations []*Relation // by number, nil where none has the number now
-	derived   []*derived  // what others are computed from comes before them
-	answers   []*derived  // those that hold answers
-	annotated []*derived  // those of both that have tracks
-	holes     []int       // numbers to use again
-	views     []*view     // children before parents
+	roots     []uint64            // by slot
+	free      []int               // slots not in use
+	before    []uint64            // roots at the start of the version, nil if nothing was written
+	saved     []uint64            // memory of before
+	relations []*Relation         // by number, nil where none has the number now
+	derived   []*derived          // what others are computed from comes before them
+	answers   []*derived          // those that hold answers
+	annotated []*derived          // those of both that have tracks
+	holes     []int               // numbers to use again
+	views     []*view             // children before parents
+	due       []uint64            // bits of the views to look at in the version under construction
+	visited   []*view             // that were looked at
+	served    []*reader           // that have rows
+	viewBy    map[string]*view    // by signature
+	derivedBy map[string]*derived // those of both kinds by signature
 	queries   []*Query
 	kept      []use // indexes that Match has made in the version under construction
 	writes    uint64
@@ -69,7 +74,7 @@ type Store struct {
 
 // NewStore makes an empty store whose first version under construction is v.
 func NewStore(v mvcc.Version) *Store {
-	return &Store{arena: trie.NewArena(v), budget: trie.MaxBytes}
+	return &Store{arena: trie.NewArena(v), budget: trie.MaxBytes, viewBy: make(map[string]*view), derivedBy: make(map[string]*derived)}
 }
 
 // Budget sets how many bytes of tries a version may need; one that needs more
@@ -91,6 +96,7 @@ type Relation struct {
 	// changes of the version under construction: rows of arity words, the
 	// weight before and the weight after.
 	changes []uint64
+	readers readers  // of the changes
 	shifts  []uint64 // tuples whose weight is the same, and a track has changed
 	touched bool
 	work    work
@@ -311,6 +317,7 @@ func (s *Store) bringUp() error {
 			continue
 		}
 		s.applyRelation(r)
+		s.dispatch(r)
 	}
 	if err := s.halted(); err != nil {
 		return err
@@ -321,6 +328,9 @@ func (s *Store) bringUp() error {
 			return err
 		}
 		d.work.stop(s, began)
+		if d.touched {
+			s.dispatch(&d.Relation)
+		}
 	}
 	s.propagate()
 	if err := s.halted(); err != nil {
@@ -358,15 +368,10 @@ func (s *Store) checkBudget() error {
 
 // settle forgets the changes of the version.
 func (s *Store) settle() {
+	s.settleViews()
 	s.clearing = false
 	if s.other != nil { // what a bulk epoch has sorted
 		s.keys, s.other = nil, nil
-	}
-	for _, v := range s.views {
-		if v.leaf == nil && v.changed != nil {
-			v.changed.reset()
-		}
-		v.gone = false
 	}
 	for _, r := range s.relations {
 		if r != nil && r.touched {

@@ -14,6 +14,7 @@ type toggles struct {
 	n     int
 	words []uint64
 	net   bool // only net changes are left
+	readers
 }
 
 func (t *toggles) add(prefix []uint64) {
