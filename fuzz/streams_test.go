@@ -1,18 +1,17 @@
 package fuzz
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/triegs/triegs"
+	"github.com/triegs/triegs/internal/oracle/vectors"
 )
 
 // shared is the folder of data and vectors beside the repository.
@@ -32,329 +31,134 @@ func sharedFile(t *testing.T, name string) *os.File {
 	return f
 }
 
-// vector is one case of the recorded streams: a query, and epochs with the
-// answers and the change of answers that follow.
-type vector struct {
-	Semiring string       `json:"semiring"`
-	Atoms    []vectorAtom `json:"atoms"`
-	Out      []string     `json:"out"`
-	Epochs   []struct {
-		Updates []vectorUpdate `json:"updates"`
-		Answers []vectorAnswer `json:"answers"`
-		Delta   []vectorAnswer `json:"delta"`
-	} `json:"epochs"`
+// recordedStream is a stream with its name for messages.
+type recordedStream struct {
+	*vectors.Stream
+	text string
 }
 
-type vectorAtom struct {
-	relation string
-	args     []vectorArg
-}
-
-// vectorArg is a variable, or a constant if the name is empty.
-type vectorArg struct {
-	name  string
-	value int64
-}
-
-type vectorUpdate struct {
-	op, relation string
-	tuple        []int64
-	annotation   int64
-}
-
-// vectorAnswer is a tuple with its annotations: one of an answer, the old and
-// the new one of a change, nil where the tuple was or is absent.
-type vectorAnswer struct {
-	tuple []int64
-	notes []*int64
-}
-
-// list reads a JSON array into the given places, one for each part.
-func list(b []byte, into ...any) error {
-	var parts []json.RawMessage
-	if err := json.Unmarshal(b, &parts); err != nil {
-		return err
-	}
-	if len(parts) != len(into) {
-		return fmt.Errorf("%d parts in %s, want %d", len(parts), b, len(into))
-	}
-	for i, p := range parts {
-		if err := json.Unmarshal(p, into[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (a *vectorAtom) UnmarshalJSON(b []byte) error { return list(b, &a.relation, &a.args) }
-
-func (a *vectorArg) UnmarshalJSON(b []byte) error {
-	var kind string
-	var rest json.RawMessage
-	if err := list(b, &kind, &rest); err != nil {
-		return err
-	}
-	if kind == "v" {
-		return json.Unmarshal(rest, &a.name)
-	}
-	return json.Unmarshal(rest, &a.value)
-}
-
-func (u *vectorUpdate) UnmarshalJSON(b []byte) error {
-	return list(b, &u.op, &u.relation, &u.tuple, &u.annotation)
-}
-
-func (a *vectorAnswer) UnmarshalJSON(b []byte) error {
-	var parts []json.RawMessage
-	if err := json.Unmarshal(b, &parts); err != nil {
-		return err
-	}
-	a.notes = make([]*int64, len(parts)-1)
-	into := []any{&a.tuple}
-	for i := range a.notes {
-		into = append(into, &a.notes[i])
-	}
-	return list(b, into...)
-}
-
-// rule is the query as rule text.
-func (v *vector) rule() string {
-	var atoms []string
-	for _, a := range v.Atoms {
-		var args []string
-		for _, x := range a.args {
-			if x.name == "" {
-				args = append(args, fmt.Sprint(x.value))
-			} else {
-				args = append(args, x.name)
-			}
-		}
-		atoms = append(atoms, a.relation+"("+strings.Join(args, ", ")+")")
-	}
-	return "q(" + strings.Join(v.Out, ", ") + ") :- " + strings.Join(atoms, ", ") + "."
-}
-
-// full tells, from the definitions, whether the query is full once variables of
-// a single atom that are not put out are folded away, and acyclic.
-func (v *vector) full() bool {
-	uses := map[string]int{}
-	var edges []map[string]bool
-	for _, a := range v.Atoms {
-		edge := map[string]bool{}
-		for _, x := range a.args {
-			if x.name != "" {
-				edge[x.name] = true
-			}
-		}
-		for name := range edge {
-			uses[name]++
-		}
-		edges = append(edges, edge)
-	}
-	for name, n := range uses {
-		if n > 1 && !slices.Contains(v.Out, name) {
-			return false
-		}
-	}
-	return acyclic(edges)
-}
-
-// acyclic is the reduction of Graham, Yu and Ozsoyoglu: take away vertices of
-// one edge and edges inside of another; nothing is left iff it is acyclic.
-func acyclic(edges []map[string]bool) bool {
-	for changed := true; changed; {
-		changed = false
-		uses := map[string]int{}
-		for _, e := range edges {
-			for v := range e {
-				uses[v]++
-			}
-		}
-		for _, e := range edges {
-			for v := range e {
-				if uses[v] == 1 {
-					delete(e, v)
-					changed = true
-				}
-			}
-		}
-		for i, e := range edges {
-			inside := func(f map[string]bool) bool {
-				for v := range e {
-					if !f[v] {
-						return false
-					}
-				}
-				return true
-			}
-			rest := slices.Delete(slices.Clone(edges), i, i+1)
-			if slices.ContainsFunc(rest, inside) {
-				edges, changed = rest, true
-				break
-			}
-		}
-	}
-	return len(edges) == 0 || len(edges) == 1 && len(edges[0]) == 0
-}
-
-// events gives the updates of an epoch. A natural number n is n contributions;
-// any other annotation is the value of one.
-func (v *vector) events(updates []vectorUpdate) (out []triegs.Event) {
-	for _, u := range updates {
-		e := triegs.Event{Relation: u.relation}
-		if u.op == "-" {
-			e.Op = triegs.Delete
-		}
-		for _, x := range u.tuple {
-			e.Tuple = append(e.Tuple, triegs.Int(x))
-		}
-		n := int64(1)
-		if v.Semiring == "nat" {
-			n = u.annotation
-		} else {
-			e.Value = triegs.Int(u.annotation)
-		}
-		for range n {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-func tupleKey(tuple []int64) string { return fmt.Sprint(tuple) }
-
-// vectorAnswers reads the answers of q as multiplicities by tuple.
-func vectorAnswers(t *testing.T, s *triegs.Snapshot) map[string]int64 {
+// answers reads the answers of q with their annotations, each by enumeration and
+// by looking it up.
+func (v *recordedStream) answers(t *testing.T, s *triegs.Snapshot) map[string]int64 {
 	t.Helper()
 	out := map[string]int64{}
+	note := func(r *triegs.Row) int64 {
+		n, ok := r.Value(0).(int64)
+		if !ok || v.Counted && n != r.Multiplicity() {
+			t.Fatalf("%s: value %v, multiplicity %d", v.text, r.Value(0), r.Multiplicity())
+		}
+		return n
+	}
 	for r, err := range s.Answers("q") {
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %v", v.text, err)
 		}
-		tuple := make([]int64, len(r.Columns()))
+		if _, twice := out[key(r)]; twice {
+			t.Fatalf("%s: answer %q comes twice", v.text, key(r))
+		}
+		out[key(r)] = note(r)
+		tuple := make([]triegs.Term, len(r.Columns()))
 		for i := range tuple {
-			tuple[i], _ = r.Term(i).AsInt()
+			tuple[i] = r.Term(i)
 		}
-		if _, twice := out[tupleKey(tuple)]; twice {
-			t.Fatalf("answer %v comes twice", tuple)
-		}
-		out[tupleKey(tuple)] = r.Multiplicity()
-	}
-	return out
-}
-
-// wanted gives the recorded answers; only presence counts for annotations that
-// are not natural numbers.
-func (v *vector) wanted(list []vectorAnswer) map[string]int64 {
-	out := map[string]int64{}
-	for _, a := range list {
-		n := int64(1)
-		if v.Semiring == "nat" {
-			n = *a.notes[0]
-		}
-		out[tupleKey(a.tuple)] = n
-	}
-	return out
-}
-
-// change is what a recorded or an observed delta says of a tuple.
-type change struct{ old, new int64 }
-
-// changed gives the net change between two answer sets.
-func changed(before, after map[string]int64) map[string]change {
-	out := map[string]change{}
-	for k, n := range before {
-		if after[k] != n {
-			out[k] = change{n, after[k]}
-		}
-	}
-	for k, n := range after {
-		if _, was := before[k]; !was {
-			out[k] = change{0, n}
+		found, err := s.Lookup("q", tuple...)
+		if err != nil || note(found) != out[key(r)] {
+			t.Fatalf("%s: answer %q is %d, found %v, %v", v.text, key(r), out[key(r)], found, err)
 		}
 	}
 	return out
 }
 
-// delta gives the recorded delta; of annotations that are not natural numbers
-// only the tuples that came or went.
-func (v *vector) delta(list []vectorAnswer) map[string]change {
-	note := func(p *int64) int64 {
-		switch {
-		case p == nil:
-			return 0
-		case v.Semiring == "nat":
-			return *p
+// deltaOf gives the net change between two answer sets as the vectors write it.
+func deltaOf(before, after map[string]int64) map[string]string {
+	out := map[string]string{}
+	note := func(of map[string]int64, k string) string {
+		if n, ok := of[k]; ok {
+			return fmt.Sprint(n)
 		}
-		return 1
+		return "absent"
 	}
-	out := map[string]change{}
-	for _, a := range list {
-		c := change{note(a.notes[0]), note(a.notes[1])}
-		if c.old != c.new {
-			out[tupleKey(a.tuple)] = c
+	for _, list := range []map[string]int64{before, after} {
+		for k := range list {
+			if b, a := note(before, k), note(after, k); a != b {
+				out[k] = b + " to " + a
+			}
 		}
 	}
 	return out
 }
 
-// Every recorded stream over a full acyclic query gives the recorded answers
-// and changes after each epoch; every other query is refused as such.
+// deltaOfEpoch gives the recorded one in that form.
+func deltaOfEpoch(e *vectors.Epoch) map[string]string {
+	out := map[string]string{}
+	note := func(n *int64) string {
+		if n == nil {
+			return "absent"
+		}
+		return fmt.Sprint(*n)
+	}
+	for k, d := range e.Deltas {
+		out[k] = note(d.Old) + " to " + note(d.New)
+	}
+	return out
+}
+
+// Every recorded stream, of four payloads and of queries of every acyclic class,
+// gives the recorded answers and changes after each epoch.
 func TestRecordedStreams(t *testing.T) {
-	var cases []vector
-	if err := json.NewDecoder(sharedFile(t, "vectors/streams.json")).Decode(&cases); err != nil {
+	streams, err := vectors.Streams("..")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the vectors are not at hand:", err)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	ran, refused, epochs, tuples := map[string]int{}, 0, 0, 0
-	for i := range cases {
-		v := &cases[i]
-		t.Run(fmt.Sprintf("%03d %s", i, v.Semiring), func(t *testing.T) {
-			if !v.full() {
-				w := newWorld(t, "", nil)
-				if _, err := w.db.Register(w.ctx, "q", v.rule()); !errors.Is(err, triegs.ErrUnsupported) {
-					t.Fatalf("%s: got %v, want ErrUnsupported", v.rule(), err)
-				}
-				refused++
-				return
-			}
-			tuples += v.play(t, i%8 == 0)
-			ran[v.Semiring]++
-			epochs += len(v.Epochs)
-		})
+	classes, payloads, epochs, tuples := map[string]int{}, map[string]int{}, 0, 0
+	for i := range streams {
+		v := &recordedStream{&streams[i], streams[i].Text("q")}
+		x, err := triegs.Explain(v.text)
+		if err != nil {
+			t.Fatalf("%s: %v", v.text, err)
+		}
+		classes[x.Class]++
+		payloads[v.Query.Semiring]++
+		epochs += len(v.Epochs)
+		t.Run(fmt.Sprintf("%03d %s", i, v.Query.Semiring), func(t *testing.T) { tuples += v.play(t, i%8 == 0) })
 	}
-	t.Logf("%d cases: %d run (%v; other than nat for presence), %d refused as not full and acyclic; %d epochs, %d answers compared",
-		len(cases), ran["nat"]+ran["tropical"]+ran["fuzzy"]+ran["Z"], ran, refused, epochs, tuples)
-	if len(cases) > 0 && len(ran) != 4 {
-		t.Errorf("no case was run of some semiring: %v", ran)
+	t.Logf("%d streams, %d epochs, %d answers compared; payloads %v, classes %v", len(streams), epochs, tuples, payloads, classes)
+	if len(payloads) != 4 || len(classes) < 3 {
+		t.Errorf("payloads %v, classes %v", payloads, classes)
 	}
 }
 
-// play runs a case, with a restart after each epoch if it is durable, and gives
+// play runs a stream, with a restart after each epoch if it is durable, and gives
 // the number of answers that were compared.
-func (v *vector) play(t *testing.T, durable bool) (compared int) {
+func (v *recordedStream) play(t *testing.T, durable bool) (compared int) {
 	dir := ""
 	opts := &triegs.Options{Durability: triegs.SyncNone}
 	if durable {
 		dir = t.TempDir()
 	}
 	w := newWorld(t, dir, opts)
-	var how []triegs.QueryOption
-	if v.Semiring != "nat" {
-		how = append(how, triegs.Distinct())
-	}
-	w.register("q", v.rule(), how...)
+	w.register("q", v.text)
 	before := map[string]int64{}
 	var old []*triegs.Snapshot
-	for i, e := range v.Epochs {
-		w.append(triegs.Batch{Events: v.events(e.Updates), Time: time.Unix(int64(i), 0)})
+	for i := range v.Epochs {
+		e := &v.Epochs[i]
+		b := triegs.Batch{Time: time.Unix(int64(i), 0)}
+		for _, o := range e.Events {
+			b.Events = append(b.Events, event(o))
+		}
+		w.append(b)
 		s := w.snapshot()
-		got := vectorAnswers(t, s)
-		if want := v.wanted(e.Answers); !maps.Equal(got, want) {
-			t.Fatalf("%s, epoch %d: got %v, want %v", v.rule(), i, got, want)
+		got := v.answers(t, s)
+		if !maps.Equal(got, e.Answers) {
+			t.Fatalf("%s, epoch %d: got %v, want %v", v.text, i, got, e.Answers)
 		}
-		if got, want := changed(before, got), v.delta(e.Delta); !maps.Equal(got, want) {
-			t.Fatalf("%s, epoch %d: changes %v, want %v", v.rule(), i, got, want)
+		if got, want := deltaOf(before, got), deltaOfEpoch(e); !maps.Equal(got, want) {
+			t.Fatalf("%s, epoch %d: changes %v, want %v", v.text, i, got, want)
 		}
+		w.wantCount(s, "q", int64(len(got)), v.total(got))
 		before = got
 		compared += len(got)
 		if durable {
@@ -365,10 +169,22 @@ func (v *vector) play(t *testing.T, durable bool) (compared int) {
 		}
 	}
 	for i, s := range old {
-		if got, want := vectorAnswers(t, s), v.wanted(v.Epochs[i].Answers); !maps.Equal(got, want) {
-			t.Fatalf("%s: epoch %d read at the end: got %v, want %v", v.rule(), i, got, want)
+		if got, want := v.answers(t, s), v.Epochs[i].Answers; !maps.Equal(got, want) {
+			t.Fatalf("%s: epoch %d read at the end: got %v, want %v", v.text, i, got, want)
 		}
 		s.Close()
 	}
 	return compared
+}
+
+// total is what Count adds up.
+func (v *recordedStream) total(answers map[string]int64) int64 {
+	if !v.Counted {
+		return int64(len(answers))
+	}
+	sum := int64(0)
+	for _, n := range answers {
+		sum += n
+	}
+	return sum
 }
