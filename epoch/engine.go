@@ -66,6 +66,7 @@ type Engine struct {
 
 	rec     record.Record // the epoch under construction
 	words   []uint64      // memory of the tuples of rec
+	valued  []uint64      // a fact with its value, for admit
 	buf     []byte        // memory of its encoding
 	applied uint64        // events of the epoch under construction
 	gone    uint64        // columns of the facts that it retracted

@@ -92,7 +92,7 @@ func (e *Engine) RegisterLive(ctx, beside context.Context, q *catalog.Query) err
 	if err := e.Begin(ctx); err != nil {
 		return err
 	}
-	if err := e.Register(ctx, q); err != nil {
+	if err := e.register(ctx, q, nil, e.admitKept); err != nil {
 		e.Rollback()
 		return err
 	}
@@ -295,7 +295,7 @@ func (h *hydration) finish(ctx context.Context) error {
 		}
 		ready, err := h.ready()
 		if ready && err == nil {
-			if err = e.register(ctx, h.q, h); err != nil {
+			if err = e.register(ctx, h.q, h, e.admitKept); err != nil {
 				e.Rollback()
 			}
 			return err

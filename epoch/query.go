@@ -44,12 +44,13 @@ func (r resolver) ValuedRelation(name string, w query.Window) int {
 // where it is. The epoch must be held; Commit it with kind Register. On error the
 // caller must roll back. The context is looked at now and then while it is filled.
 func (e *Engine) Register(ctx context.Context, q *catalog.Query) error {
-	return e.register(ctx, q, nil)
+	return e.register(ctx, q, nil, nil)
 }
 
 // register is Register, with what has been filled beside the writer if there is
-// something.
-func (e *Engine) register(ctx context.Context, q *catalog.Query, from *hydration) error {
+// something. The query is filled when last is asked, which may be nil, and not there
+// yet: an error of it is one of register.
+func (e *Engine) register(ctx context.Context, q *catalog.Query, from *hydration, last func(context.Context, *plan.Plan) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -71,6 +72,10 @@ func (e *Engine) register(ctx context.Context, q *catalog.Query, from *hydration
 	q.Epoch = e.last + 1
 	if err := e.arrange(e.schema.Catalog, append(e.schema.Queries(), q)); err != nil {
 		return err
+	}
+	if last != nil {
+		e.views.Finally(func() error { return last(ctx, q.Plan) })
+		defer e.views.Finally(nil)
 	}
 	if err := e.addQuery(ctx, q, from, e.marks.faults, e.Intern); err != nil {
 		return err

@@ -153,6 +153,9 @@ func (t *Txn) resolve(ev *Event) (rec record.Event, known bool, err error) {
 			return rec, false, fmt.Errorf("%s, value: %w", ev.Relation, err)
 		}
 	}
+	if err = t.e.Admit(&rec); err != nil {
+		return rec, false, err
+	}
 	return rec, true, nil
 }
 

@@ -129,6 +129,9 @@ func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, 
 	if err == nil {
 		err = check()
 	}
+	if err == nil && s.finally != nil {
+		err = s.finally()
+	}
 	if err != nil {
 		s.forget(q)
 		s.unmake(q)
@@ -144,6 +147,10 @@ func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, 
 	s.queries = append(s.queries, q)
 	return q, nil
 }
+
+// Finally sets what Register and Adopt ask once a query is filled and can still be
+// refused; nil asks nobody.
+func (s *Store) Finally(check func() error) { s.finally = check }
 
 // unmake takes back the slots and indexes that a query brought which is refused
 // in the end. Their blocks go with the version.

@@ -42,6 +42,7 @@ type Store struct {
 	check   func() error
 	stopped error
 	steps   uint
+	finally func() error // see Finally
 
 	loading bool      // Loaded is still to come
 	spare   spareRows // nothing, but while tries are loaded

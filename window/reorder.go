@@ -321,6 +321,18 @@ func (s *Store) NextWaiting() (t int64, ok bool) {
 	return q.waiting.front(&q.blocks).time, true
 }
 
+// Insertions calls visit for the insertions that wait, in the order of their event
+// times, until it returns false. The tuple is the store's own memory.
+func (s *Store) Insertions(visit func(rel uint32, tuple []uint64, at int64, value uint64) bool) {
+	q := &s.reorder
+	for e := range q.waiting.all(&q.blocks, entry{time: math.MinInt64}) {
+		ev := q.events.at(e.value)
+		if !ev.deletes() && !visit(ev.rel(), ev.tuple(), int64(ev[evTime]), ev[evValue]) {
+			return
+		}
+	}
+}
+
 // WalkWaiting calls visit for the terms of the events that wait or are not yet
 // final: the words of their tuples and their values other than 0, those of the
 // contributions that an event took away included, the same term as often as it
