@@ -448,6 +448,7 @@ func (c *compiler) ownTrie(n *node) {
 		n.changed = &toggles{width: len(n.key), refs: 1}
 	}
 	c.s.enlist(n.view)
+	c.join(n.view)
 }
 
 func (c *compiler) inner(i int, column map[query.Var]int) {

@@ -36,6 +36,15 @@ func (g *readerGroup) is(r *reader) bool {
 	return slices.EqualFunc(g.cols, r.consts, func(col int, k constCol) bool { return col == k.col })
 }
 
+// of are the readers that may read a row.
+func (g *readerGroup) of(row []uint64) []*reader {
+	sum := uint64(0)
+	for _, col := range g.cols {
+		sum = mix(sum, row[col])
+	}
+	return g.by[sum]
+}
+
 // mix makes one word of ids.
 func mix(sum, id uint64) uint64 { return bits.RotateLeft64(sum^id, 29) * 0x9e3779b97f4a7c15 }
 
@@ -86,11 +95,7 @@ func (s *Store) deal(l *readers, words []uint64, n, stride int) {
 		}
 		for i := range n {
 			row := words[i*stride : (i+1)*stride]
-			sum := uint64(0)
-			for _, col := range g.cols {
-				sum = mix(sum, row[col])
-			}
-			for _, r := range g.by[sum] {
+			for _, r := range g.of(row) {
 				if has(row, r.consts) {
 					s.handRow(r, int32(i))
 				}
@@ -99,12 +104,16 @@ func (s *Store) deal(l *readers, words []uint64, n, stride int) {
 	}
 }
 
+// handRow hands row i to a reader, once.
 func (s *Store) handRow(r *reader, i int32) {
-	if len(r.rows) == 0 {
+	n := len(r.rows)
+	if n == 0 {
 		s.served = append(s.served, r)
 		s.markReader(r)
 	}
-	r.rows = append(r.rows, i)
+	if n == 0 || r.rows[n-1] != i {
+		r.rows = append(r.rows, i)
+	}
 }
 
 // markReader has what reads a row looked at.
@@ -120,13 +129,6 @@ func (s *Store) markReader(r *reader) {
 
 // mark has a view brought up to date in this version.
 func (s *Store) mark(v *view) { s.due[v.at>>6] |= 1 << (v.at & 63) }
-
-// markAbove does it for the views whose child v is.
-func (s *Store) markAbove(v *view) {
-	for _, p := range v.parents {
-		s.mark(p)
-	}
-}
 
 // dispatch has everything looked at that the changes of a relation may concern. They
 // have been written into its indexes.
@@ -191,17 +193,13 @@ func (s *Store) bringUpView(v *view) {
 	}
 }
 
-// enlist has v told of what concerns it.
+// enlist has v told of what concerns it, but for what concerns its children.
 func (s *Store) enlist(v *view) {
 	s.viewBy[v.signature] = v
 	v.at = len(s.views)
 	s.views = append(s.views, v)
 	for len(s.due)<<6 < len(s.views) {
 		s.due = append(s.due, 0)
-	}
-	for i := range v.wakes {
-		child := v.wakes[i].child
-		child.parents = append(child.parents, v)
 	}
 	switch {
 	case v.leaf != nil && v.changed != nil:
@@ -216,14 +214,10 @@ func (s *Store) enlist(v *view) {
 	}
 }
 
-// delist takes back what enlist has done, but for the place in the list of views.
+// delist takes back what enlist and join have done, but for the place in the list of views.
 func (s *Store) delist(v *view) {
 	delete(s.viewBy, v.signature)
-	for i := range v.wakes {
-		child := v.wakes[i].child
-		at := slices.Index(child.parents, v)
-		child.parents = slices.Delete(child.parents, at, at+1)
-	}
+	v.leave()
 	switch {
 	case v.reader == nil:
 	case v.leaf != nil:

@@ -2,6 +2,8 @@ package views
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,4 +82,88 @@ func TestDispatch(t *testing.T) {
 // constant is the text of query i.
 func constant(text string, i int) string {
 	return fmt.Sprintf(strings.NewReplacer("c%d", "\"c%d\"", "c%[1]d", "\"c%[1]d\"", "5", "\"5\"").Replace(text), i)
+}
+
+// TestCrowds: of many queries that differ in constants an update wakes those that it
+// concerns, and all views are right, with a crowd that grows and shrinks.
+func TestCrowds(t *testing.T) {
+	for _, text := range []string{
+		"Q(x, y) :- a(x, y), b(y, c%d).",
+		"Q(y) :- a(x, y), b(y, c%d) distinct.",
+		"Q(y, count()) :- a(x, y), b(y, c%d).",
+		"Q(x, y, z) :- a(x, y), b(y, z), d(z, c%d).",
+		"Q(x, y, z) :- a(x, y), b(y, z, c%d), d(z).",
+		"Q(x, y) :- a(x, y, z), b(y, c%[1]d), d(y, c%[1]d).",
+		"Q(x, y) :- a(x, y, c%[1]d), b(y, c%[1]d), d(y).",
+		"Q(x, y) :- a(x, y), b(c%d), d(y).",
+		"Q(x, y, z) :- a(x, y, z), b(x, c%d), d(y, z).",
+	} {
+		t.Run(text, func(t *testing.T) { crowds(t, text) })
+	}
+}
+
+func crowds(t *testing.T, text string) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	l := newLab(t)
+	names := map[string]int{}
+	p, err := plan.Compile(l.parse(constant(text, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.Aliases {
+		names[p.Aliases[i].Relation] = p.Aliases[i].Arity
+	}
+	live := map[int]*Query{}
+	for step := range 120 {
+		for i := range 2 * crowdFrom {
+			switch wanted := rng.IntN(100) < 95 && step/30%2 == 0; {
+			case wanted && live[i] == nil:
+				p, err := plan.Compile(l.parse(constant(text, i)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				live[i] = l.register(p)
+			case !wanted && live[i] != nil && rng.IntN(20) == 0:
+				l.s.Drop(live[i])
+				l.seal()
+				delete(live, i)
+			}
+		}
+		if rng.IntN(15) == 0 {
+			l.clear(p.Aliases[rng.IntN(len(p.Aliases))].Relation)
+		}
+		var updates []string
+		for range rng.IntN(12) {
+			for name, arity := range names {
+				u := randomUpdate(l, rng, name, arity)
+				if !slices.ContainsFunc(updates, func(o string) bool { return o[1:] == u[1:] }) {
+					updates = append(updates, u)
+				}
+			}
+		}
+		l.epoch(updates...)
+		for i, q := range live {
+			if (i+step)%5 == 0 {
+				l.recomputed(q)
+			}
+		}
+	}
+}
+
+// randomUpdate takes a fact out that is there, or puts one in: small ids, and the
+// constants in the last column.
+func randomUpdate(l *lab, rng *rand.Rand, name string, arity int) string {
+	cols := []string{name}
+	for i := range arity {
+		if i == arity-1 && rng.IntN(2) == 0 {
+			cols = append(cols, fmt.Sprint("c", rng.IntN(2*crowdFrom)))
+			continue
+		}
+		cols = append(cols, fmt.Sprint("n", rng.IntN(4)))
+	}
+	fact := strings.Join(cols, " ")
+	if l.facts[name][strings.Join(cols[1:], " ")] > 0 {
+		return "-" + fact
+	}
+	return "+" + fact
 }

@@ -25,11 +25,11 @@ func (s *Store) visitInner(n *view) {
 	}
 	for i := range n.wakes {
 		w := &n.wakes[i]
-		for j := range w.child.toggledKeys() {
+		for j := range w.calls() {
 			if !s.goOn() {
 				return
 			}
-			s.wake(n, w, w.child.toggledKey(j))
+			s.wake(n, w, w.call(j))
 		}
 	}
 }
@@ -153,8 +153,8 @@ func (s *Store) visitGeneralized(n *view) {
 	for i := range n.wakes {
 		w := &n.wakes[i]
 		child := w.child
-		for j := range child.toggledKeys() {
-			key := child.toggledKey(j)
+		for j := range w.calls() {
+			key := w.call(j)
 			tuple := s.scratch(n.columns)
 			for k, at := range w.key {
 				tuple[at] = key[k]

@@ -50,10 +50,11 @@ type node struct {
 // it is read from is ordered by lead (constants), then the columns shared with the
 // parent, then the rest.
 type view struct {
-	signature string    // of what is kept
-	serial    uint64    // no two views of a store have the same
-	at        int       // in the list of views
-	parents   []*view   // once for each time that it is their child
+	signature string  // of what is kept
+	serial    uint64  // no two views of a store have the same
+	at        int     // in the list of views
+	parents   []*view // once for each time that it is their child, but for those in crowds
+	crowds    []*crowd
 	reader    *reader   // of its relation, or of the toggles of its index; nil if it has none
 	uses      int       // nodes
 	used      []use     // indexes that it reads
@@ -90,6 +91,10 @@ type wake struct {
 	// key are the positions of the child's key in a tuple of the relation (of
 	// the node, for a generalized one).
 	key []int
+	// crowd is where the view is told of the groups of the child that concern it,
+	// which reader has; nil if all do.
+	crowd  *crowd
+	reader *reader
 }
 
 // Resolver finds what a plan names.
