@@ -70,6 +70,7 @@ func (e *Engine) register(ctx context.Context, q *catalog.Query, from *hydration
 		return err
 	}
 	q.Epoch = e.last + 1
+	defer e.views.Loaded()
 	if err := e.arrange(e.schema.Catalog, append(e.schema.Queries(), q)); err != nil {
 		return err
 	}
@@ -97,6 +98,7 @@ func (e *Engine) Retain(relation string, span int64) error {
 		return err
 	}
 	e.setCatalog(e.schema.Catalog.WithKeep(n, span), e.schema.Views)
+	defer e.views.Loaded()
 	if err := e.arrange(e.schema.Catalog, e.schema.Queries()); err != nil {
 		return err
 	}
@@ -162,6 +164,7 @@ func (e *Engine) Drop(name string) error {
 	all := maps.Clone(e.schema.Views)
 	delete(all, name)
 	e.setCatalog(e.schema.Catalog.WithoutQuery(name), all)
+	defer e.views.Loaded()
 	if err := e.arrange(e.schema.Catalog, e.schema.Queries()); err != nil {
 		return err
 	}

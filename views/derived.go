@@ -169,12 +169,12 @@ func (s *Store) clearDerived(d *derived) {
 func (s *Store) startFolding(d *derived, filled bool) {
 	f := &s.folding
 	f.filled = filled
-	f.counts.k, f.counts.words = d.arity, shrink(f.counts.words)
+	f.counts.reuse(d.arity)
 	for len(f.states) < len(d.tracks) {
 		f.states = append(f.states, rows{})
 	}
 	for i := range d.tracks {
-		f.states[i].k, f.states[i].words = d.arity+stateColumns, shrink(f.states[i].words)
+		f.states[i].reuse(d.arity + stateColumns)
 	}
 	for len(f.keys) < len(d.operands) {
 		f.keys = append(f.keys, nil)

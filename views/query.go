@@ -126,6 +126,8 @@ func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, 
 	q, err := s.compile(p, r, check)
 	if !s.loading {
 		s.spare = spareRows{}
+		// An epoch needs little of what filling a query has taken.
+		s.folding.counts, s.folding.states = rows{}, nil
 	}
 	if err == nil {
 		s.supply.rest(s)

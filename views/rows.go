@@ -21,6 +21,13 @@ type rows struct {
 // garbage collector lets pile up.
 type spareRows struct{ words, other []uint64 }
 
+// reuse empties scratch rows for tuples of k columns, and lets go of what a bulk
+// epoch has blown up.
+func (r *rows) reuse(k int) {
+	r.k, r.words = k, shrink(r.words)
+	r.other = shrink(r.other)
+}
+
 // newRows makes room for n rows of k columns; it is one list at a time.
 func (s *Store) newRows(k, n int) *rows {
 	r := &rows{k: k, words: s.spare.words[:0], other: s.spare.other}
@@ -157,7 +164,10 @@ func (s *Store) Load(relation int, facts int, each func(yield func(tuple []uint6
 
 // Loaded ends a series of Load and Register: memory that they have handed on
 // from one to the next is given back.
-func (s *Store) Loaded() { s.loading, s.spare = false, spareRows{} }
+func (s *Store) Loaded() {
+	s.loading, s.spare = false, spareRows{}
+	s.folding.counts, s.folding.states = rows{}, nil
+}
 
 // filling moves a cursor that a query is filled from, and asks every few
 // thousand tuples whether to go on.
