@@ -115,6 +115,17 @@ func (c *Catalog) Queries() []*Query {
 	})
 }
 
+// Same finds a registered query with the text and the options of q, nil if there is
+// none. Cost is linear in the number of queries.
+func (c *Catalog) Same(q *Query) *Query {
+	for _, o := range c.queries {
+		if o.Text == q.Text && o.Set == q.Set && o.Dist == q.Dist && o.Window == q.Window {
+			return o
+		}
+	}
+	return nil
+}
+
 // QueryCount is the number of registered queries.
 func (c *Catalog) QueryCount() int { return len(c.queries) }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/triegs/triegs/epoch/record"
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/internal/term"
+	"github.com/triegs/triegs/query/plan"
 )
 
 // held is a log that keeps its entries until it is told what became of them.
@@ -275,5 +276,49 @@ func TestSteadyEpochsAllocateNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(200, turn); n > 0 {
 		t.Fatalf("%v allocations for two epochs of two events", n)
+	}
+}
+
+// TestCopies: copies of a query have one plan and the same views, other queries have
+// their own, and each copy goes by itself.
+func TestCopies(t *testing.T) {
+	e := New()
+	for _, name := range []string{"q1", "q2", "q3"} {
+		register(t, e, name, pairs)
+	}
+	register(t, e, "other", "q(x, z) :- R(x, z).")
+	writes := func() uint64 {
+		before := e.Stats().Writes
+		for _, rel := range []string{"R", "S"} {
+			if _, err := edge(t, e, OpInsert, rel, fmt.Sprint(before), fmt.Sprint(before)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return e.Stats().Writes - before
+	}
+	all := writes()
+	plans := map[*plan.Plan]bool{}
+	for _, q := range e.schema.Queries() {
+		plans[q.Plan] = true
+	}
+	if len(plans) != 2 {
+		t.Errorf("%d plans for two queries and two copies", len(plans))
+	}
+	for i, name := range []string{"q2", "q1"} {
+		if err := e.Begin(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Drop(name); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Commit(context.Background(), record.Drop, 0); err != nil {
+			t.Fatal(err)
+		}
+		if n := writes(); n != all {
+			t.Errorf("%d writes with a copy less, want %d", n, all)
+		}
+		if _, n := count(t, e, "q3"); n != int64(2+i) {
+			t.Errorf("the last copy has %d answers, want %d", n, 2+i)
+		}
 	}
 }

@@ -110,6 +110,9 @@ func (e *Engine) Retain(relation string, span int64) error {
 // the schema. id gives its constants their ids; a text that could not be read
 // since so many faults is an error.
 func (e *Engine) addQuery(ctx context.Context, q *catalog.Query, from *hydration, faults uint64, id func(t term.Term) (uint64, error)) error {
+	if o := e.schema.Same(q); o != nil {
+		q.Plan = o.Plan // many copies of a query have one
+	}
 	r := resolver{e, make(map[term.Term]uint64)}
 	for i := range q.Plan.Aliases {
 		for _, k := range q.Plan.Aliases[i].Consts {
