@@ -57,7 +57,8 @@ func (r *Row) Get(name string) (Term, bool) {
 // Multiplicity is the exact multiplicity of the answer: the sum over all
 // valuations of the product of the weights of the facts. It is 1 for a query
 // with distinct answers, and for one whose aggregates or semiring do not depend on
-// multiplicities; it is 0 in a row that comes with ErrOverflow.
+// multiplicities; it is 0 in a row that comes with ErrOverflow because the
+// multiplicity does not fit.
 func (r *Row) Multiplicity() int64 { return r.multiplicity }
 
 // Value is aggregate i of the answer, counted from 0: int64 for counts and for
@@ -67,7 +68,7 @@ func (r *Row) Multiplicity() int64 { return r.multiplicity }
 // string for levels and polynomials, slices for topk and why). It is nil where
 // there is no such value and in a row that comes with ErrOverflow.
 func (r *Row) Value(i int) any {
-	if r.values == nil && i == 0 {
+	if r.values == nil && i == 0 && r.multiplicity != 0 {
 		return r.multiplicity
 	}
 	if i < 0 || i >= len(r.values) {

@@ -304,6 +304,8 @@ func (s *Snapshot) enumerate(ctx context.Context, q *query.Query, b *views.Bound
 		var err error
 		if row.multiplicity, err = a.Multiplicity(); err == nil {
 			err = row.read(values, value)
+		} else {
+			clear(row.values) // they are those of the row before
 		}
 		if !yield(row, edge(err)) {
 			return

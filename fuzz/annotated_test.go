@@ -120,6 +120,9 @@ func (w wanted) differ(got map[string]gathered) error {
 func (w wanted) differAt(k string, got gathered) error {
 	want := w.rows[k]
 	if got.overflows {
+		if len(got.values) > 0 || got.n != 0 && want.Multiplicity.Cmp(big.NewInt(got.n)) != 0 {
+			return fmt.Errorf("answer %q: overflows with x%d %v, want x%v", k, got.n, got.values, want.Multiplicity)
+		}
 		if w.safe && !want.Overflows() {
 			return fmt.Errorf("answer %q: overflows, want x%v %v", k, want.Multiplicity, want.Values)
 		}
@@ -159,6 +162,11 @@ func (k *checker) mayRefuse() bool {
 // meet counts what is met.
 func (k *checker) meet(q *randq.Query, w wanted) {
 	k.met["answer sets"]++
+	for _, r := range w.rows {
+		if r.Overflows() {
+			k.met["rows that overflow"]++
+		}
+	}
 	if len(w.rows) > 0 {
 		k.met["with answers"]++
 	}
@@ -296,6 +304,36 @@ func TestOracleAnnotated(t *testing.T) {
 	t.Logf("%d stores: %v", stores, met)
 	for _, what := range []string{"aggregates", "semirings", "dropped", "registered again", "stores of single events", "reopen"} {
 		if met[what] == 0 && !t.Failed() {
+			t.Errorf("no %s: %v", what, met)
+		}
+	}
+}
+
+// TestOracleOverflow is TestOracleAnnotated with values and numbers of which sums
+// and products often do not fit: an epoch that is refused is refused without a
+// trace, which all queries show, and only where something may not fit; a row that
+// comes with ErrOverflow is one whose value may not fit, and every other is right.
+func TestOracleOverflow(t *testing.T) {
+	met := map[string]int{}
+	for i := range sized(2_000, 100, 20) {
+		seed := uint64(40_000 + i)
+		size := annotatedSize(20)
+		size.Huge, size.Queries, size.AtomsMax = true, 2, 4
+		c := randq.New(seed, size)
+		did, err := checkAnnotated(c, seed&^3, i%4 == 0)
+		if err != nil {
+			t.Fatal(reportWith(c, seed, err, func(c randq.Case) error {
+				_, err := checkAnnotated(c, seed&^3, i%4 == 0)
+				return err
+			}))
+		}
+		for what, n := range did {
+			met[what] += n
+		}
+	}
+	t.Log(met)
+	for _, what := range []string{"refused", "registrations refused", "rows that overflow"} {
+		if met[what] == 0 {
 			t.Errorf("no %s: %v", what, met)
 		}
 	}

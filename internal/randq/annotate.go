@@ -2,6 +2,7 @@ package randq
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -32,6 +33,16 @@ var kinds = []kind{
 	{[]string{`"t1"`, `"t2"`, `"t3"`, `"t4"`}, []string{"why", "poly"}},
 }
 
+// hugeKinds are those of Size.Huge.
+var hugeKinds = []kind{
+	{[]string{integer(0), integer(1), integer(2), integer(1 << 31), integer(1 << 62), integer(math.MaxInt64)},
+		[]string{"int", "int", "real", "maxplus", "minplus", "maxmax", "cap(3)", "cap(9223372036854775807)", "topk(2)"}},
+	{[]string{integer(math.MinInt64), integer(-1), integer(1), integer(3), integer(1 << 40), integer(-1 << 62)},
+		[]string{"int", "int", "maxplus", "minplus", "maxmin", "topk(3)"}},
+	{[]string{double("1.0E300"), double("-1.0E300"), double("1.0E308"), double("1.0E10"), double("1.0E-10"), integer(2)},
+		[]string{"real", "real", "maxplus", "minplus", "topk(2)"}},
+}
+
 // numeric are the relations whose last column holds numbers only, where there are
 // aggregates.
 var numeric = []string{"U2", "B3", "T2", "F1"}
@@ -39,6 +50,9 @@ var numeric = []string{"U2", "B3", "T2", "F1"}
 // someNumbers are what the terms of those columns are drawn from; some of them are
 // equal by value.
 var someNumbers = []string{integer(0), integer(1), integer(2), integer(-4), double("2.5E0"), double("1.0E0")}
+
+// hugeNumbers are those of Size.Huge.
+var hugeNumbers = []string{integer(1), integer(1 << 40), integer(1 << 62), integer(math.MaxInt64), integer(math.MinInt64), double("1.0E308"), double("2.5E0")}
 
 // numberColumn tells whether a column of a relation is one of numbers.
 func numberColumn(rel string, col int) bool {
@@ -144,11 +158,11 @@ func (s *schema) column(rel string, col int) []string {
 	return s.domain
 }
 
-// drawKinds gives each relation a kind of values.
-func drawKinds(r *rand.Rand) map[string]kind {
+// drawKinds gives each relation one of some kinds of values.
+func drawKinds(r *rand.Rand, from []kind) map[string]kind {
 	of := map[string]kind{}
 	for _, rel := range relations {
-		of[rel] = pick(r, kinds)
+		of[rel] = pick(r, from)
 	}
 	return of
 }

@@ -39,6 +39,9 @@ type Size struct {
 	// a value: all those to one relation are values of a kind that each semiring
 	// over the relation can read.
 	Semirings bool
+	// Huge makes many of these values and numbers so large that sums
+	// and products of them do not fit.
+	Huge bool
 }
 
 // answersMax is about how many valuations a query should have on average, so
@@ -87,12 +90,20 @@ func draw(r *rand.Rand, size Size) Case {
 	in := schema{domain: domain}
 	valuations := float64(answersMax)
 	if size.Aggregates {
+		from := someNumbers
+		if size.Huge {
+			from = hugeNumbers
+		}
 		for range 2 + r.IntN(3) {
-			in.numbers = append(in.numbers, pick(r, someNumbers))
+			in.numbers = append(in.numbers, pick(r, from))
 		}
 	}
 	if size.Semirings {
-		in.kinds, valuations = drawKinds(r), annotatedMax
+		from := kinds
+		if size.Huge {
+			from = hugeKinds
+		}
+		in.kinds, valuations = drawKinds(r, from), annotatedMax
 	}
 	var c Case
 	atoms := map[string][]oracle.Atom{}
