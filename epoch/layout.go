@@ -2,6 +2,7 @@ package epoch
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -370,7 +371,10 @@ func (s *Shape) showValued(w query.Window) ([]views.PinnedIndex, error) {
 			return s.Valued[i].Indexes, nil
 		}
 	}
-	return nil, fmt.Errorf("no query keeps the values in the window %v", w)
+	if w.IsZero() {
+		return nil, errors.New("no registered query keeps its values")
+	}
+	return nil, fmt.Errorf("no registered query keeps its values in the window %v", w)
 }
 
 // parts are the indexes that together hold all facts.

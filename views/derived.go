@@ -2,6 +2,7 @@ package views
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -484,7 +485,7 @@ func (s *Store) product(dst []uint64, d *derived, i int, before bool) ([]uint64,
 	for j := range d.operands {
 		r := d.operands[j].relation
 		if r.track(i) == nil {
-			if ones, ok = semiring.Mul(ones, weights[j]); !ok && !t.traits.Idempotent {
+			if ones, ok = mulOnes(ones, weights[j], t.traits); !ok && !t.traits.Idempotent {
 				return dst, fmt.Errorf("%w: the number of ones in a value of %s", errs.ErrOverflow, t.algebra.Name())
 			}
 			continue
@@ -513,6 +514,17 @@ func (s *Store) product(dst []uint64, d *derived, i int, before bool) ([]uint64,
 	f.other, err = t.algebra.Times(f.other[:0], dst, ones)
 	f.other, dst = dst, f.other
 	return dst, err
+}
+
+// mulOnes multiplies numbers of ones in an algebra. Where values do not grow for
+// ever, a sum of that many equal ones has stopped growing long before the number
+// does not fit.
+func mulOnes(a, b int64, traits semiring.Traits) (int64, bool) {
+	product, ok := semiring.Mul(a, b)
+	if !ok && traits.Chain > 0 {
+		return math.MaxInt64, true
+	}
+	return product, ok
 }
 
 // collect appends the value of track i at a tuple of r, before or in the version

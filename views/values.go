@@ -6,7 +6,6 @@ import (
 
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/query"
-	"github.com/triegs/triegs/semiring"
 	"github.com/triegs/triegs/trie"
 )
 
@@ -66,7 +65,8 @@ func average(sum any, n int64) float64 {
 // track is the value of a track at an answer.
 func (v *Values) track(t int, value func(query.Var) uint64) ([]uint64, error) {
 	algebra := v.b.q.algebras[t]
-	free := algebra.Traits().Idempotent
+	traits := algebra.Traits()
+	free := traits.Idempotent
 	ones, any := int64(1), false
 	v.product = v.product[:0]
 	for i := range v.b.q.nodes {
@@ -79,7 +79,7 @@ func (v *Values) track(t int, value func(query.Var) uint64) ([]uint64, error) {
 				continue
 			}
 			var ok bool
-			if ones, ok = semiring.Mul(ones, v.weight(i, value)); !ok {
+			if ones, ok = mulOnes(ones, v.weight(i, value), traits); !ok {
 				return nil, fmt.Errorf("%w: the number of ones in a value of %s", errs.ErrOverflow, algebra.Name())
 			}
 			continue
