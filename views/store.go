@@ -512,10 +512,14 @@ func (s *Store) writeIndex(x *Index, root *uint64, key []uint64, weight int64) {
 		s.arena.Set(root, key, weight, -1)
 		return
 	}
-	s.noteOther(x, *root, key)
+	if len(x.subs) > 1 {
+		s.noteOther(x, *root, key)
+	}
 	ch := s.arena.Set(root, key, weight, x.subs[0].width)
 	x.noteFirst(key, ch, weight)
-	s.noteOther(x, *root, key)
+	if len(x.subs) > 1 {
+		s.noteOther(x, *root, key)
+	}
 }
 
 // addIndex adds to the weight of one tuple and notes which subscribed prefixes it
@@ -525,10 +529,14 @@ func (s *Store) addIndex(x *Index, root *uint64, key []uint64, change int64) (be
 		ch, now, ok := s.arena.Add(root, key, change, -1)
 		return ch.Old, now, ok
 	}
-	s.noteOther(x, *root, key)
+	if len(x.subs) > 1 {
+		s.noteOther(x, *root, key)
+	}
 	ch, now, ok := s.arena.Add(root, key, change, x.subs[0].width)
 	x.noteFirst(key, ch, now)
-	s.noteOther(x, *root, key)
+	if len(x.subs) > 1 {
+		s.noteOther(x, *root, key)
+	}
 	return ch.Old, now, ok
 }
 
