@@ -37,7 +37,12 @@ type DB struct {
 		sync.Mutex
 		open map[*Snapshot]struct{}
 	}
-	notices sync.Mutex // one call of OnEvent at a time
+	subscriptions struct {
+		sync.Mutex
+		open map[*Subscription]struct{}
+	}
+	identity wal.Identity // of a store in memory one of its own
+	notices  sync.Mutex   // one call of OnEvent at a time
 }
 
 // Open opens the store in dir, creating it if there is none, and brings it to
@@ -63,11 +68,13 @@ func OpenContext(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	}
 	db := &DB{opts: o}
 	db.snapshots.open = make(map[*Snapshot]struct{})
+	db.subscriptions.open = make(map[*Subscription]struct{})
 	if dir == "" {
 		if o.ReadOnly {
 			return nil, edge(fmt.Errorf("%w: a store in memory cannot be read-only", ErrValue))
 		}
 		db.engine = epoch.New()
+		db.identity = wal.Identity{Store: wal.NewID(), Timeline: wal.NewID()}
 		db.engine.Semirings(o.Semirings)
 	} else if err := db.recover(ctx, dir); err != nil {
 		if err == ctx.Err() { //nolint:errorlint // exactly this
@@ -79,6 +86,7 @@ func OpenContext(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	// to count here.
 	db.engine.Budget(o.MemoryBudget)
 	db.engine.Clock(time.Now)
+	db.engine.Current.Retain(uint64(o.RetainedEpochs))
 	if o.EventTime { // whatever was in force when the store was written
 		db.engine.SetTime(true, int64(o.Lateness))
 	} else {
@@ -110,6 +118,7 @@ func (db *DB) recover(ctx context.Context, dir string) error {
 		return err
 	}
 	db.store, db.engine, db.report = store, store.Engine, report
+	db.identity = store.Identity()
 	db.upkeep.tail = uint64(report.Log.TailBytes)
 	for _, why := range report.Damaged {
 		o.Logger.Error("a damaged checkpoint was passed over", "reason", why)
@@ -228,7 +237,7 @@ func (db *DB) apply(ctx context.Context, batches []Batch) (epoch.Ticket, told, e
 		return epoch.Ticket{}, told{}, db.ended(err)
 	}
 	db.late.add(stats)
-	db.expireSnapshots()
+	db.expirePins()
 	for i := range out.notices {
 		out.notices[i].Epoch = Epoch(ticket.Epoch)
 	}
@@ -352,7 +361,7 @@ func (db *DB) commit(ctx context.Context, kind record.Kind, at int64) (Epoch, er
 	if err != nil {
 		return 0, db.ended(err)
 	}
-	db.expireSnapshots()
+	db.expirePins()
 	err = ticket.Wait(ctx)
 	db.afterEpoch()
 	return Epoch(ticket.Epoch), err
@@ -491,8 +500,8 @@ func (db *DB) WaitFor(ctx context.Context, e Epoch) error {
 // their next step, and the lock is free afterwards in every case. Where the log
 // has grown by more than 1 MiB since the last checkpoint another one is taken
 // (unless Options.CheckpointBytes is negative); should that fail nothing is lost,
-// and the next Open replays the log. Snapshots that were left open are closed and
-// reported as ErrLeaked. A second Close returns nil.
+// and the next Open replays the log. Snapshots and subscriptions that were left open are
+// closed and reported as ErrLeaked. A second Close returns nil.
 func (db *DB) Close() error {
 	if !db.closed.CompareAndSwap(false, true) {
 		return nil
@@ -503,13 +512,16 @@ func (db *DB) Close() error {
 	}
 	db.engine.Fail(ErrClosed)
 	db.engine.Wait()
-	leaked := db.endSnapshots()
+	leaked, subscribed := db.endSnapshots(), db.endSubscriptions()
 	var complaints []error
 	if db.store != nil {
 		complaints = append(complaints, db.store.Close())
 	}
 	if leaked > 0 {
 		complaints = append(complaints, fmt.Errorf("%w: %d snapshots", ErrLeaked, leaked))
+	}
+	if subscribed > 0 {
+		complaints = append(complaints, fmt.Errorf("%w: %d subscriptions", ErrLeaked, subscribed))
 	}
 	return edge(errors.Join(complaints...))
 }

@@ -81,8 +81,22 @@ var (
 	ErrSnapshotClosed = errs.ErrSnapshotClosed
 
 	// ErrSnapshotExpired is returned by a Snapshot that was held for longer
-	// than Options.MaxPinAge.
+	// than Options.MaxPinAge, and by a Subscription that was behind for longer.
 	ErrSnapshotExpired = errs.ErrSnapshotExpired
+
+	// ErrSlowSubscriber ends a Subscription with SlowEnd for which more epochs
+	// would have to wait than its buffer takes. The message names the last epoch
+	// that it was told.
+	ErrSlowSubscriber = errs.ErrSlowSubscriber
+
+	// ErrTimeline is returned for a Token of another store, or of a history of
+	// this one that was given up: by a restore, or by a crash under a relaxed
+	// durability.
+	ErrTimeline = errs.ErrTimeline
+
+	// ErrTooOld is returned for a Token of an epoch that is not kept any more.
+	// The message names the oldest that is.
+	ErrTooOld = errs.ErrTooOld
 
 	// ErrGap is returned under Options.DenseSources when a batch starts above
 	// the next offset of its source. The message names the first offset that
@@ -98,7 +112,7 @@ var (
 	// for a destination that is neither empty nor a backup that can be added to.
 	ErrFormat = errs.ErrFormat
 
-	// ErrLeaked is returned by the Close that found snapshots still open. The
+	// ErrLeaked is returned by the Close that found snapshots still open, or subscriptions. The
 	// store is closed and its lock is free all the same.
 	ErrLeaked = errs.ErrLeaked
 )

@@ -56,6 +56,11 @@ type Metrics struct {
 	OldestPin    Epoch         `json:"oldest_pin"`
 	OldestPinAge time.Duration `json:"oldest_pin_age"`
 
+	// Subscriptions are open; DB.Subscriptions has more of each. RetainedEpochs are
+	// kept before the current one, for those that take each epoch and for tokens.
+	Subscriptions  int `json:"subscriptions"`
+	RetainedEpochs int `json:"retained_epochs"`
+
 	// The log: epochs and bytes written, syncs of them.
 	LogEntries uint64 `json:"log_entries"`
 	LogBytes   uint64 `json:"log_bytes"`
@@ -92,6 +97,7 @@ func (db *DB) Metrics() Metrics {
 	}
 	m.Checkpoints = db.checkpointStats()
 	db.pinMetrics(&m)
+	db.subscriptionMetrics(&m)
 	return m
 }
 
@@ -130,6 +136,7 @@ func (m Metrics) String() string {
 	line("dictionary", "%d bytes", m.DictionaryBytes)
 	line("contributions", "%d bytes", m.FactBytes)
 	line("snapshots", "%d open, oldest at epoch %d", m.Snapshots, m.OldestPin)
+	line("subscriptions", "%d open, %d epochs retained", m.Subscriptions, m.RetainedEpochs)
 	line("log", "%d epochs, %d bytes, %d syncs", m.LogEntries, m.LogBytes, m.LogSyncs)
 	line("checkpoints", "%s", m.Checkpoints)
 	return b.String()

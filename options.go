@@ -134,9 +134,15 @@ type Options struct {
 
 	// MaxPinAge is how long a Snapshot may be held; an older one expires with
 	// ErrSnapshotExpired, so that a forgotten reader cannot keep old versions
-	// for ever. Default 0 = no limit: a pin is never taken away unasked.
+	// for ever. A Subscription ends with the same error when it was behind the current
+	// epoch for that long without taking an update. Default 0 = no limit: a pin is never taken away unasked.
 	MaxPinAge time.Duration
 
+	// RetainedEpochs is how many epochs before the current one are kept, so that a
+	// subscription can go on from a Token of any of them. Each keeps the memory in
+	// which it differs from the next, and that counts for MemoryBudget. They are not
+	// kept over a restart. Default 0: only the current one.
+	RetainedEpochs int
 	// CheckpointBytes is how much the log may take before a checkpoint is taken in
 	// the background, which is about what a later Open has to replay; Close takes
 	// one behind 1 MiB of log. One that fails tells OnEvent and is tried again by
@@ -240,6 +246,9 @@ func (o *Options) validate() error {
 	if o.MemoryBudget < 0 {
 		bad("MemoryBudget (%d) must not be negative", o.MemoryBudget)
 	}
+	if o.RetainedEpochs < 0 {
+		bad("RetainedEpochs (%d) must not be negative", o.RetainedEpochs)
+	}
 	if o.DictionaryCacheBytes < 0 {
 		bad("DictionaryCacheBytes (%d) must not be negative", o.DictionaryCacheBytes)
 	}
@@ -299,6 +308,12 @@ const (
 	// NoticeConflict: Count insertions that had waited for their time were left
 	// out in Epoch, because their ID was that of another fact by then.
 	NoticeConflict
+	// NoticeSubscriptionExpired: a subscription that was told Epoch last was behind
+	// for longer than Options.MaxPinAge.
+	NoticeSubscriptionExpired
+	// NoticeSubscriptionLeaked: a subscription that was told Epoch last was still
+	// there when the DB was closed.
+	NoticeSubscriptionLeaked
 )
 
 // String returns a short name of the kind.
@@ -316,6 +331,10 @@ func (k NoticeKind) String() string {
 		return "checkpoint failed"
 	case NoticeConflict:
 		return "conflict"
+	case NoticeSubscriptionExpired:
+		return "subscription expired"
+	case NoticeSubscriptionLeaked:
+		return "subscription leaked"
 	}
 	return fmt.Sprintf("NoticeKind(%d)", uint8(k))
 }

@@ -810,16 +810,22 @@ func (e *Engine) wake() {
 	}
 }
 
+// Published is closed at the next publication, and when the writing ends. Whoever
+// has it and looks after that at what is published misses nothing.
+func (e *Engine) Published() <-chan struct{} {
+	e.waiting.Lock()
+	defer e.waiting.Unlock()
+	if e.waiting.next == nil {
+		e.waiting.next = make(chan struct{})
+	}
+	return e.waiting.next
+}
+
 // WaitFor returns when the epoch is published, or with ctx's error, or with the
 // error that has ended the writing.
 func (e *Engine) WaitFor(ctx context.Context, epoch uint64) error {
 	for {
-		e.waiting.Lock()
-		if e.waiting.next == nil {
-			e.waiting.next = make(chan struct{})
-		}
-		next := e.waiting.next
-		e.waiting.Unlock()
+		next := e.Published()
 		// The channel was there before this look, so no publication is missed.
 		if e.Current.Epoch() >= epoch {
 			return nil

@@ -110,6 +110,9 @@ type Store struct {
 // Checkpoints is the folder of the checkpoints in that of a store.
 const checkpointsName = "checkpoint"
 
+// Identity says which store it is, and on which timeline.
+func (s *Store) Identity() wal.Identity { return s.id }
+
 // Open opens the store in dir and brings a fresh engine to its state. On error
 // nothing stays open.
 func Open(ctx context.Context, dir string, o Options) (*Store, Report, error) {

@@ -58,6 +58,8 @@ type Current struct {
 	spare  []*Vector
 	epoch  atomic.Uint64 // of vector, to be read without the lock
 	gone   atomic.Bool   // a pin was released since the last Pinned
+
+	history history
 }
 
 // Publish makes v the vector that new readers get. The epoch of v must follow
@@ -69,6 +71,9 @@ func (c *Current) Publish(v *Vector) {
 		invariant.Check(false, "epoch %d is published after %d", v.Epoch, old.Epoch)
 	}
 	c.vector = v
+	if len(c.history.followers) > 0 || c.history.retain > 0 {
+		c.follow(old, v)
+	}
 	if old != nil && old.refs == 0 {
 		c.recycle(old)
 	}
@@ -112,11 +117,16 @@ func (c *Current) Epoch() mvcc.Version { return c.epoch.Load() }
 func (c *Current) Pin() *Vector {
 	c.mu.Lock()
 	v := c.vector
+	c.pin(v)
+	c.mu.Unlock()
+	return v
+}
+
+// pin is Pin and Again under c.mu.
+func (c *Current) pin(v *Vector) {
 	if v.refs++; v.refs == 1 {
 		c.pins.Add(v.Epoch)
 	}
-	c.mu.Unlock()
-	return v
 }
 
 // Again pins a vector that is pinned already once more.
@@ -134,6 +144,11 @@ func (c *Current) Again(v *Vector) {
 func (c *Current) Unpin(v *Vector) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.unpin(v)
+}
+
+// unpin is Unpin under c.mu.
+func (c *Current) unpin(v *Vector) bool {
 	if v.refs--; v.refs > 0 {
 		return false
 	}

@@ -34,6 +34,8 @@ type structural struct {
 	old, now *Bound
 	diff     trie.Differ
 	node     int
+	fixed    []uint64 // as in Deltas
+	prefix   []uint64 // of the facts whose states are walked
 
 	track  int      // whose state is walked, -1 while the node's own tries are
 	fact   []uint64 // that the state belongs to, in the order of the relation
@@ -58,7 +60,7 @@ func (c *structural) seek(node int) bool {
 		return c.seekTrack()
 	}
 	n := &c.q.nodes[node]
-	c.diff.Seek(x.space, x.root, y.space, y.root, n.columns, n.lead)
+	c.diff.Seek(x.space, x.root, y.space, y.root, n.columns, n.lookup(c.fixed))
 	return true
 }
 
@@ -76,8 +78,10 @@ func (c *structural) seekTrack() bool {
 	for c.track++; c.track < len(tracks); c.track++ {
 		if t := tracks[c.track]; c.shifts(t) {
 			c.begun = false
-			k := c.q.nodes[c.node].relation.arity + stateColumns
-			c.diff.Seek(c.old.space, c.old.roots[t.slot], c.now.space, c.now.roots[t.slot], k, nil)
+			n := &c.q.nodes[c.node]
+			c.prefix = appendFixed(c.prefix[:0], n.vars, c.fixed)
+			c.diff.Seek(c.old.space, c.old.roots[t.slot], c.now.space, c.now.roots[t.slot],
+				n.relation.arity+stateColumns, c.prefix)
 			return true
 		}
 	}

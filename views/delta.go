@@ -55,6 +55,7 @@ type Deltas struct {
 	onPath []bool       // nodes that the seed's way up leads through
 
 	binding []uint64 // by variable
+	fixed   []uint64 // the ids that variables must have, 0 for any; nil if none must
 
 	// Steps counts the tuples that were looked at, and DeadEnds those of them, and
 	// the keys, that led up to no answer, for tests of the cost and as a metric.
@@ -125,7 +126,7 @@ func (d *Deltas) reset(q *Query, old, now *Bound, from changes) {
 		d.dead = newDeadKeys(q)
 		d.value = d.Value
 	}
-	d.old, d.now, d.from, d.touched = old, now, from, false
+	d.old, d.now, d.from, d.touched, d.fixed = old, now, from, false, nil
 	d.was.b, d.are.b = old, now
 	for i := range q.nodes {
 		d.revalues[i] = from.revalues(i)
@@ -230,14 +231,8 @@ func (d *Deltas) takeSeed() bool {
 		d.base = factor{here: after, there: before}
 	}
 	tuple = tuple[len(n.lead):]
-	for i, v := range n.key {
-		d.binding[v] = tuple[i]
-	}
-	for i, v := range n.rest {
-		d.binding[v] = tuple[len(n.key)+i]
-	}
 	d.Steps++
-	return true
+	return d.bind(n.key, tuple) && d.bind(n.rest, tuple[len(n.key):])
 }
 
 // count is what a weight in the trie of the node counts.

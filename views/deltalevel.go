@@ -2,6 +2,7 @@ package views
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/trie"
@@ -112,6 +113,9 @@ func (d *Deltas) addLevel(j int, h *hop, below int) {
 			l.walked = walked.at(h.index)
 		}
 	}
+	if n := fixedPrefix(l.rest, d.fixed); n > 0 {
+		l.key, l.rest = slices.Concat(l.key, l.rest[:n]), l.rest[n:]
+	}
 }
 
 // seek opens the group of level j that the binding selects. It is false if there
@@ -197,10 +201,7 @@ func (d *Deltas) move(j int) bool {
 			l.weight, l.product = factor{1, 1}, d.above(j)
 			return true
 		}
-		for i, v := range l.rest {
-			d.binding[v] = l.cursor.Col(len(l.sought) + i)
-		}
-		if d.takeTuple(l) {
+		if d.bindRest(l) && d.takeTuple(l) {
 			l.product = d.above(j).times(l.weight)
 			return true
 		}
@@ -215,6 +216,19 @@ func (d *Deltas) move(j int) bool {
 		}
 	}
 	return false
+}
+
+// bindRest binds what the cursor of a level stands on. It is false where a variable
+// is fixed to something else.
+func (d *Deltas) bindRest(l *deltaLevel) bool {
+	for i, v := range l.rest {
+		id := l.cursor.Col(len(l.sought) + i)
+		if !d.fits(v, id) {
+			return false
+		}
+		d.binding[v] = id
+	}
+	return true
 }
 
 // noteWay keeps the tuple that the level is about to leave, if it led to the root.

@@ -1,0 +1,223 @@
+package triegs
+
+import (
+	"iter"
+
+	"github.com/triegs/triegs/query"
+	"github.com/triegs/triegs/views"
+)
+
+// Change is an answer that is new, gone, or another one. Every answer that differs
+// comes once in an update, and no other does.
+type Change struct {
+	// Row is the answer: its columns, and its multiplicity and values as they are, or
+	// as they were where it is gone. It is valid until the next step; Clone keeps it.
+	Row *Row
+	// Old and New are the multiplicities before and after, 0 where it is not there.
+	Old, New int64
+	// OldValue and NewValue are what Row.Value(0) was and is: the annotation, or the
+	// first aggregate; nil where the answer is not there. Values has the others.
+	OldValue, NewValue any
+
+	old []any
+}
+
+// Values is aggregate i of the answer as it was and is, counted as in Row.Value, nil
+// where the answer is not there.
+func (c Change) Values(i int) (was, is any) {
+	if c.Old != 0 && i >= 0 {
+		switch {
+		case i < len(c.old):
+			was = c.old[i]
+		case i == 0:
+			was = c.OldValue
+		}
+	}
+	if c.New != 0 {
+		is = c.Row.Value(i)
+	}
+	return was, is
+}
+
+// Changes walks the answers that differ between From and Epoch, in no order. It is
+// lazy: it may be left at any time, and what was not asked for was not looked for.
+// The work between two changes is that of Snapshot.Answers, up to tuples that have
+// changed without any answer changing by it. A change with ErrOverflow is one of
+// which a multiplicity or a value does not fit; on that side the multiplicity is 0 and
+// the values are nil, and the walk goes on behind it. An error without a Row ends it:
+// ErrSnapshotClosed behind the update, and that which has ended the subscription.
+func (u *Update) Changes() iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		if err := u.enter(); err != nil {
+			yield(Change{}, edge(err))
+			return
+		}
+		defer u.leave()
+		u.walk(yield)
+	}
+}
+
+// enter starts a use of both pinned states.
+func (u *Update) enter() error {
+	if err := u.now.enter(); err != nil {
+		return err
+	}
+	if u.old != nil {
+		if err := u.old.enter(); err != nil {
+			u.now.leave()
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *Update) leave() {
+	u.now.leave()
+	if u.old != nil {
+		u.old.leave()
+	}
+}
+
+// deltas starts the walk over what differs, nil if nothing can.
+func (u *Update) deltas() (d *views.Deltas, was, are *views.Values, err error) {
+	fixed, err := u.fixed()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if fixed == nil && len(u.s.where) > 0 {
+		return nil, nil, nil, nil
+	}
+	view := u.s.view
+	now := view.Bind(u.now.vector.Space, u.now.vector.Roots)
+	if u.old == nil {
+		return view.Matching(now, fixed), nil, now.Values(), nil
+	}
+	old := view.Bind(u.old.vector.Space, u.old.vector.Roots)
+	d = view.Deltas(old, now)
+	d.Fix(fixed)
+	return d, old.Values(), now.Values(), nil
+}
+
+// fixed are the ids of the terms in Where, by variable; nil if there are none, or one
+// of the terms is not in the store at Epoch, and so in no answer now or before: the
+// terms of a pinned epoch stay.
+func (u *Update) fixed() ([]uint64, error) {
+	if len(u.s.where) == 0 {
+		return nil, nil
+	}
+	ids := make([]uint64, len(u.s.q.Plan.Query.Vars))
+	terms := u.s.db.engine.Dict()
+	for _, c := range u.s.where {
+		faults := terms.Faults()
+		id, ok := terms.Find(c.term, u.now.vector.Terms)
+		if !ok {
+			return nil, terms.Since(faults)
+		}
+		ids[c.v] = id
+	}
+	return ids, nil
+}
+
+// walk is what Changes does while both states are in use.
+func (u *Update) walk(yield func(Change, error) bool) {
+	d, was, are, err := u.deltas()
+	if err != nil {
+		yield(Change{}, edge(err))
+		return
+	}
+	if d == nil {
+		return
+	}
+	terms := u.s.db.engine.Dict()
+	faults := terms.Faults()
+	row := u.now.newRow(u.s.q.Plan.Query)
+	r := changeReader{d: d, head: u.s.q.Plan.Query.Head, was: was, are: are, row: row, value: d.Value}
+	for {
+		if err := u.over(); err != nil {
+			yield(Change{}, edge(err))
+			return
+		}
+		if err := terms.Since(faults); err != nil {
+			yield(Change{}, edge(err))
+			return
+		}
+		if !d.Next() {
+			return
+		}
+		c, err := r.read()
+		if !yield(c, edge(err)) {
+			return
+		}
+	}
+}
+
+// over is why the walk has to end.
+func (u *Update) over() error {
+	if err := u.s.ended(); err != nil {
+		return err
+	}
+	return u.now.ended()
+}
+
+// changeReader makes changes of what a walk stands on.
+type changeReader struct {
+	d        *views.Deltas
+	head     []query.Var
+	was, are *views.Values
+	row      *Row
+	value    func(query.Var) uint64
+	old      []any
+}
+
+// read makes the change. An error is ErrOverflow of one side or both.
+func (r *changeReader) read() (c Change, err error) {
+	r.row.multiplicity = 0
+	clear(r.row.values)
+	for i, v := range r.head {
+		r.row.ids[i] = r.d.Value(v)
+	}
+	c.Row = r.row
+	var failed, fails error
+	c.Old, failed = r.d.Old()
+	c.New, fails = r.d.New()
+	if failed == nil && c.Old != 0 {
+		if failed = r.side(r.was, c.Old); failed == nil {
+			c.OldValue = r.row.Value(0)
+			r.old = append(r.old[:0], r.row.values...)
+			c.old = r.old
+		} else {
+			c.Old = 0
+		}
+	}
+	if fails == nil && c.New != 0 {
+		if fails = r.side(r.are, c.New); fails == nil {
+			c.NewValue = r.row.Value(0)
+		} else {
+			c.New = 0
+		}
+	}
+	if fails != nil {
+		r.row.multiplicity = 0
+		clear(r.row.values)
+	}
+	if failed != nil {
+		return c, failed
+	}
+	return c, fails
+}
+
+// side reads the row of one version.
+func (r *changeReader) side(from *views.Values, n int64) error {
+	r.row.multiplicity = n
+	return r.row.read(from, r.value)
+}
+
+// changes reports whether an update changes anything.
+func (u *Update) changes() (bool, error) {
+	if err := u.enter(); err != nil {
+		return false, err
+	}
+	defer u.leave()
+	d, _, _, err := u.deltas()
+	return d != nil && d.Next(), err
+}
