@@ -102,10 +102,17 @@ func TestLIFE02(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := snap.Answers("q")
+	sub, err := db.Subscribe(ctx, "q", triegs.SubscribeOptions{Mode: triegs.SnapshotFirst})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := db.Close(); !errors.Is(err, triegs.ErrLeaked) {
 		t.Errorf("close with an open snapshot: got %v, want ErrLeaked", err)
 	}
 	for name, call := range map[string]func() error{
+		"Subscribe":   func() error { _, err := db.Subscribe(ctx, "q", triegs.SubscribeOptions{}); return err },
+		"Updates":     func() error { return next(sub, func(*triegs.Update) error { return nil }) },
+		"Err":         sub.Err,
 		"Append":      func() error { _, err := db.Append(ctx, triegs.Batch{Events: events("+R(c,d)")}); return err },
 		"AppendAll":   func() error { _, err := db.AppendAll(ctx, triegs.Batch{Events: events("+R(c,d)")}); return err },
 		"Register":    func() error { _, err := db.Register(ctx, "p", "p(x) :- R(x, y)."); return err },
@@ -131,8 +138,10 @@ func TestLIFE02(t *testing.T) {
 	db.Offset("s")
 	db.Metrics()
 	db.Recovery()
+	db.Subscriptions()
+	_ = fmt.Sprint(sub.Token(), sub.Query(), snap.Token())
 	_ = fmt.Sprint(snap.Epoch(), snap.Time(), snap.Offsets(), q.Name(), q.Text(), q.Columns(), q.Class(), q.Epoch(), q.Explain())
-	for name, closing := range map[string]func() error{"DB": db.Close, "Snapshot": snap.Close} {
+	for name, closing := range map[string]func() error{"DB": db.Close, "Subscription": sub.Close, "Snapshot": snap.Close} {
 		if err := closing(); err != nil {
 			t.Errorf("%s: a second Close: %v", name, err)
 		}
@@ -152,7 +161,14 @@ func TestLIFE03(t *testing.T) {
 		if _, err := db.Register(ctx, "q", "q(x, y, z) :- R(x, y), R(y, z)."); err != nil {
 			t.Fatal(err)
 		}
+		s, err := db.Subscribe(ctx, "q", triegs.SubscribeOptions{PerEpoch: true})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if _, err := db.Append(ctx, triegs.Batch{Events: events("+R(a,b) +R(b,c)")}); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(next(s, func(*triegs.Update) error { return nil }), s.Close()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := triegs.Open(dir, &triegs.Options{LockWait: -1}); !errors.Is(err, triegs.ErrLocked) {

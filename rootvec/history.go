@@ -32,7 +32,8 @@ type history struct {
 	followers []*Follower
 }
 
-// Retain keeps n vectors before the published one from here on, for FollowFrom.
+// Retain keeps n vectors before the published one from here on, for FollowFrom. With 0
+// it lets go of those that no follower needs.
 func (c *Current) Retain(n uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,6 +41,7 @@ func (c *Current) Retain(n uint64) {
 	if n > 0 && len(c.history.kept) == 0 && c.vector != nil {
 		c.push(c.vector)
 	}
+	c.trim()
 }
 
 // Follow attaches f at the published vector, which is pinned for the caller. begin

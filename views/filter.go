@@ -12,7 +12,7 @@ import (
 // Where a trie has the fixed variables right behind what it is searched by, the
 // others are not met; elsewhere they are passed over one by one, as soon as they are
 // bound. So the cost is that of the answers with the ids where each node whose tuples
-// have changed is ordered by them, and never more than without.
+// have changed is ordered by them, and never more steps than without.
 func (d *Deltas) Fix(fixed []uint64) {
 	d.fixed = fixed
 	copy(d.binding, fixed)
