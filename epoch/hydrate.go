@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/triegs/triegs/catalog"
@@ -68,7 +69,8 @@ func (e *Engine) HydrateFrom(facts int) { e.fewFacts = facts }
 // error nothing is, and there is no trace.
 //
 // A query that reads few facts is filled while the epoch is held, and so is one
-// that needs a window or values which no other query keeps.
+// that needs a window or values which no other query keeps, and one that another
+// query is equal to, whose views it shares.
 //
 // Should epochs change more than is caught up with in the same time, those of other
 // writers are made to wait a little each, until it is.
@@ -129,13 +131,21 @@ func (e *Engine) newHydration(ctx context.Context, q *catalog.Query) (h *hydrati
 	if err := e.admits(q); err != nil {
 		return nil, 0, err
 	}
-	if e.factsOf(q.Plan) < e.fewFacts || !e.arranged(q) {
+	if e.factsOf(q.Plan) < e.fewFacts || !e.arranged(q) || e.twin(q) {
 		return nil, 0, nil
 	}
 	h = &hydration{e: e, q: q, faults: e.dict.Faults()}
 	h.names = pinnedResolver{dict: e.dict, algebra: e.algebra}
 	h.views = e.views.NewHydration()
 	return h, e.last, nil
+}
+
+// twin reports whether a query is registered with the same text and options: there
+// is nothing to fill then.
+func (e *Engine) twin(q *catalog.Query) bool {
+	return slices.ContainsFunc(e.schema.Queries(), func(o *catalog.Query) bool {
+		return o.Text == q.Text && o.Set == q.Set && o.Dist == q.Dist && o.Window == q.Window
+	})
 }
 
 // factsOf is how many facts the relations of a plan have.

@@ -39,6 +39,7 @@ type table[K comparable, V any] struct {
 	byKey map[K]*entry[K, V]
 	byID  map[uint64]*entry[K, V]
 	last  uint64
+	most  int // entries since the maps were made
 	round atomic.Uint64
 }
 
@@ -85,6 +86,7 @@ func (t *table[K, V]) put(key K, value V) uint64 {
 		t.last++
 		e = &entry[K, V]{id: t.last, key: key, value: value}
 		t.byKey[key], t.byID[e.id] = e, e
+		t.most = max(t.most, len(t.byID))
 	}
 	e.used.Store(t.round.Load())
 	return e.id
@@ -114,6 +116,21 @@ func (t *table[K, V]) sweep(marked map[uint64]struct{}, kept func(V)) {
 			kept(e.value)
 		}
 	}
+	t.shrink()
+}
+
+// shrink makes maps of what is left that take no more room than it, where they have
+// become far too large. A map does not do that itself.
+func (t *table[K, V]) shrink() {
+	n := len(t.byID)
+	if t.most = max(t.most, n); n >= t.most/4 {
+		return
+	}
+	byKey, byID := make(map[K]*entry[K, V], n), make(map[uint64]*entry[K, V], n)
+	for id, e := range t.byID {
+		byKey[e.key], byID[id] = e, e
+	}
+	t.byKey, t.byID, t.most = byKey, byID, n
 }
 
 // tokens numbers terms.

@@ -497,3 +497,32 @@ func TestColumnsMultiply(t *testing.T) {
 		}
 	}
 }
+
+// TestTableShrinks sweeps most of a table: what stays keeps its number, and the
+// room of the others is given back.
+func TestTableShrinks(t *testing.T) {
+	var tab table[int, int]
+	const n, kept = 4096, 100
+	marked := map[uint64]struct{}{}
+	for i := range n {
+		if id := tab.put(i, -i); i < kept {
+			marked[id] = struct{}{}
+		}
+	}
+	for range 3 {
+		tab.advance()
+		tab.sweep(marked, nil)
+	}
+	if tab.size() != kept || tab.most != kept {
+		t.Errorf("%d entries in room for %d, want %d", tab.size(), tab.most, kept)
+	}
+	for i := range kept {
+		id, ok := tab.find(i)
+		if v, there := tab.get(id); !ok || !there || v != -i {
+			t.Errorf("entry %d: %d, %v", i, v, there)
+		}
+	}
+	if id := tab.put(n, -n); id <= n {
+		t.Errorf("number %d is used again", id)
+	}
+}

@@ -62,6 +62,7 @@ type track struct {
 	algebra semiring.Algebra
 	traits  semiring.Traits
 	slot    int
+	writes  int // components of states since sweep has looked
 }
 
 const stateColumns = 2 // of a component
@@ -640,6 +641,7 @@ func (s *Store) writeStates(d *derived) error {
 			s.arena.Set(&root, key, n, -1)
 			s.writes++
 		}
+		t.writes += out.Len()
 		s.roots[t.slot] = root
 	}
 	return nil

@@ -70,7 +70,7 @@ type Store struct {
 	applied uint64           // versions
 	// hydrations is how many queries are being filled beside the store.
 	hydrations atomic.Int32
-	swept      map[semiring.Sweeper]int // what was left of each algebra
+	swept      map[semiring.Sweeper]*swept
 }
 
 // NewStore makes an empty store whose first version under construction is v.
