@@ -15,7 +15,7 @@ import (
 type runCmd struct {
 	Query []string `sep:"none" required:"" placeholder:"FILE" help:"File that holds one query. May be repeated."`
 	Dir   string   `placeholder:"DIR" help:"Keep the store in this directory. Default: in memory."`
-	Emit  string   `default:"answers" help:"answers, count or none."`
+	Emit  string   `default:"answers" help:"answers, deltas (one line per change, as epochs are published), count or none."`
 	Stats bool     `help:"Print the figures of the store on standard error at the end."`
 	inputFlags
 	windowFlags
@@ -25,11 +25,9 @@ type runCmd struct {
 // Run runs the command.
 func (c *runCmd) Run(a *app) error {
 	switch c.Emit {
-	case "answers", "count", "none":
-	case "deltas":
-		return usagef("--emit deltas is not built yet")
+	case "answers", "deltas", "count", "none":
 	default:
-		return usagef("--emit %s: want answers, count or none", c.Emit)
+		return usagef("--emit %s: want answers, deltas, count or none", c.Emit)
 	}
 	if err := cmp.Or(c.inputFlags.check(), c.windowFlags.check()); err != nil {
 		return err
@@ -51,7 +49,7 @@ func (c *runCmd) Run(a *app) error {
 				return err
 			}
 		}
-		if err := a.load(db, &c.inputFlags, ""); err != nil {
+		if err := c.load(a, db, queries); err != nil {
 			return err
 		}
 		if err := c.emit(a, db, queries); err != nil {
@@ -62,6 +60,18 @@ func (c *runCmd) Run(a *app) error {
 		}
 		return nil
 	})
+}
+
+// load appends the input, and prints what it changes where that is asked for.
+func (c *runCmd) load(a *app, db *triegs.DB, queries []*triegs.Query) error {
+	if c.Emit != "deltas" {
+		return a.load(db, &c.inputFlags, "", nil)
+	}
+	d, err := c.follow(a, db, queries)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.load(db, &c.inputFlags, "", d.print), d.close())
 }
 
 // reuse registers the query of a file, unless the store has the same query, by
@@ -129,7 +139,7 @@ func (c *appendCmd) Run(a *app) error {
 	var opts triegs.Options
 	c.set(&opts)
 	return a.withStore(c.Dir, opts, func(db *triegs.DB) error {
-		return a.load(db, &c.inputFlags, c.Source)
+		return a.load(db, &c.inputFlags, c.Source, nil)
 	})
 }
 

@@ -47,8 +47,9 @@ func (f *inputFlags) check() error {
 	return f.lateFlags.check()
 }
 
-// load appends all events of the inputs to db.
-func (a *app) load(db *triegs.DB, f *inputFlags, source string) (err error) {
+// load appends all events of the inputs to db, and calls each, unless it is nil,
+// after every epoch.
+func (a *app) load(db *triegs.DB, f *inputFlags, source string, each func(triegs.Epoch) error) (err error) {
 	scope, err := blankScope(db, source)
 	if err != nil {
 		return err
@@ -82,6 +83,11 @@ func (a *app) load(db *triegs.DB, f *inputFlags, source string) (err error) {
 			return locate(b, err)
 		}
 		p.update(in.Events(), epoch)
+		if each != nil {
+			if err := each(epoch); err != nil {
+				return err
+			}
+		}
 	}
 }
 
