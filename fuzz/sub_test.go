@@ -532,3 +532,13 @@ func TestSubscribeReadOnly(t *testing.T) {
 	w.wantUpdate(s, fmt.Sprintf("%d: (a,b):0>1", e))
 	w.wantEnd(s, triegs.ErrReadOnly)
 }
+
+// An aggregate that reads the same after a change of what it is made of is no change.
+func TestSubscribedAggregateStays(t *testing.T) {
+	w := newWorld(t, "", nil)
+	w.register("q", "q(x, count(distinct y)) :- R(x, y).")
+	w.do("+R(a,b)")
+	s := w.subscribe("q", triegs.SubscribeOptions{})
+	e := w.do("-R(a,b) +R(a,c)")
+	w.wantUpdate(s, fmt.Sprintf("%d: ", e))
+}

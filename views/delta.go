@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"reflect"
 	"slices"
 
 	"github.com/triegs/triegs/internal/errs"
@@ -291,14 +292,30 @@ func (d *Deltas) differsIn(o plan.Output, f factor) bool {
 	switch {
 	case failed != nil || fails != nil:
 		return true
-	case !o.Average:
-		return !slices.Equal(was, is)
+	case !o.Average && slices.Equal(was, is):
+		return false
+	case !o.Average: // as read they may be the same, as the sizes of different sets
+		algebra := d.q.algebras[o.Track]
+		return !sameOutput(algebra.Export(was), algebra.Export(is))
 	case f.here < 0 || f.there < 0:
 		return true // an average cannot be read without the count
 	}
 	algebra := d.q.algebras[o.Track]
 	x, y := average(algebra.Export(was), f.there), average(algebra.Export(is), f.here)
 	return math.Float64bits(x) != math.Float64bits(y)
+}
+
+// sameOutput compares outputs, floats by their bits.
+func sameOutput(x, y any) bool {
+	switch a := x.(type) {
+	case float64:
+		b, ok := y.(float64)
+		return ok && math.Float64bits(a) == math.Float64bits(b)
+	case []any:
+		b, ok := y.([]any)
+		return ok && slices.EqualFunc(a, b, sameOutput)
+	}
+	return reflect.DeepEqual(x, y)
 }
 
 // recounted reports whether the multiplicity of the answer differs.
