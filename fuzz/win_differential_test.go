@@ -139,13 +139,48 @@ func TestOracleWindows(t *testing.T) {
 	}
 }
 
+// TestOracleAnnotatedWindows is TestOracleWindows for queries of all acyclic classes
+// with any head, aggregates and semirings.
+func TestOracleAnnotatedWindows(t *testing.T) {
+	stores := sized(1_500, 60, 8)
+	for _, eventTime := range []bool{false, true} {
+		t.Run(fmt.Sprintf("event time %v", eventTime), func(t *testing.T) {
+			t.Parallel()
+			did, outputs := map[string]int{}, 0
+			for i := range stores {
+				seed := uint64(60_000 + i)
+				c := drawWinFrom(rand.New(rand.NewPCG(seed, 0xa770)), seed, eventTime, true, winSteps)
+				for _, q := range c.queries {
+					outputs += len(q.Aggregates)
+					if q.Semiring != "" {
+						outputs++
+					}
+				}
+				done, err := playWin(c, seed)
+				if err != nil {
+					t.Fatal(reportWin(c, seed, err))
+				}
+				for what, n := range done {
+					did[what] += n
+				}
+			}
+			t.Logf("%d stores, %d values of queries: %v", stores, outputs, did)
+			for _, what := range []string{"expired", "answer sets with answers", actReopen, actCheckpoint} {
+				if did[what] == 0 || outputs == 0 {
+					t.Errorf("no %s was met", what)
+				}
+			}
+		})
+	}
+}
+
 // FuzzWindows lets a fuzzer make the choices of a case.
 func FuzzWindows(f *testing.F) {
 	f.Add([]byte("windows, watermarks"), uint64(1), false)
 	f.Add([]byte{0, 255, 0, 255, 7, 7, 7, 200, 13, 90}, uint64(2), true)
 	f.Add([]byte{}, uint64(3), true)
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64, eventTime bool) {
-		c := drawWinFrom(rand.New(&choices{data, rand.NewPCG(seed, 4)}), seed, eventTime, 15)
+		c := drawWinFrom(rand.New(&choices{data, rand.NewPCG(seed, 4)}), seed, eventTime, seed%2 == 1, 15)
 		if _, err := playWin(c, seed); err != nil {
 			t.Fatal(reportWin(c, seed, err))
 		}

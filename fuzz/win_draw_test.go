@@ -27,6 +27,11 @@ type winDrawer struct {
 	used      []oracle.Event // that had an ID
 	unit      int64          // of steps of time
 	limit     int64          // the latest time to draw
+	// annotated cases have queries with any head, aggregates and semirings; the
+	// terms of columns and the values of relations are then such as these can read.
+	annotated bool
+	columns   map[string][]string
+	values    map[string][]string
 }
 
 // oneOf draws an element.
@@ -37,7 +42,7 @@ func percent(r *rand.Rand, n int) bool { return r.IntN(100) < n }
 
 // drawWin draws a case from a seed.
 func drawWin(seed uint64, eventTime bool, steps int) *winCase {
-	return drawWinFrom(rand.New(rand.NewPCG(seed, 0x3171)), seed, eventTime, steps)
+	return drawWinFrom(rand.New(rand.NewPCG(seed, 0x3171)), seed, eventTime, false, steps)
 }
 
 // choices puts the bytes of a fuzzer into the high bits of a draw, which are the
@@ -59,8 +64,8 @@ func (c *choices) Uint64() uint64 {
 }
 
 // drawWinFrom draws a case; the seed chooses the queries.
-func drawWinFrom(r *rand.Rand, seed uint64, eventTime bool, steps int) *winCase {
-	d := &winDrawer{r: r, c: &winCase{eventTime: eventTime}, arity: map[string]int{}, fits: map[string][]oracle.Atom{}}
+func drawWinFrom(r *rand.Rand, seed uint64, eventTime, annotated bool, steps int) *winCase {
+	d := &winDrawer{r: r, c: &winCase{eventTime: eventTime}, arity: map[string]int{}, fits: map[string][]oracle.Atom{}, annotated: annotated}
 	d.m = newWinModel(d.c)
 	// Times anywhere in int64, with room for the whole case.
 	room := int64(steps) * 400
@@ -119,7 +124,14 @@ func (d *winDrawer) drawWindow() (w oracle.Window) {
 
 // queries draws the queries and what the stream is made of.
 func (d *winDrawer) queries(seed uint64) {
-	drawn := randq.New(seed, randq.Size{Queries: queriesEach, AtomsMax: 4, Epochs: 1})
+	size := randq.Size{Queries: queriesEach, AtomsMax: 4, Epochs: 1}
+	if d.annotated {
+		size.Heads, size.Aggregates, size.Semirings, size.Epochs = true, true, true, 8
+	}
+	drawn := randq.New(seed, size)
+	if d.annotated {
+		d.readable(drawn)
+	}
 	seen := map[string]bool{}
 	for _, e := range drawn.Epochs[0].Events {
 		for _, t := range e.Tuple {
@@ -138,6 +150,39 @@ func (d *winDrawer) queries(seed uint64) {
 	if d.c.eventTime {
 		d.anchor()
 	}
+}
+
+// readable takes from a stream what its queries can read.
+func (d *winDrawer) readable(c randq.Case) {
+	d.columns, d.values = map[string][]string{}, map[string][]string{}
+	for _, b := range c.Epochs {
+		for _, e := range b.Events {
+			if e.Delete {
+				continue
+			}
+			for i, t := range e.Tuple {
+				k := column(e.Relation, i)
+				d.columns[k] = append(d.columns[k], t)
+			}
+			if e.Value != "" {
+				d.values[e.Relation] = append(d.values[e.Relation], e.Value)
+			}
+		}
+	}
+}
+
+// column names a column of a relation.
+func column(rel string, i int) string { return fmt.Sprint(rel, " ", i) }
+
+// terms lists what stands in a column. A number can be read by every query.
+func (d *winDrawer) terms(rel string, i int) []string {
+	switch list := d.columns[column(rel, i)]; {
+	case !d.annotated:
+		return d.domain
+	case len(list) > 0:
+		return list
+	}
+	return []string{triegs.Int(1).String()}
 }
 
 // query gives a query its windows.
@@ -361,8 +406,11 @@ func (d *winDrawer) event(state *oracle.Store) oracle.Event {
 	if e.ID != "" {
 		d.used = append(d.used, e)
 	}
-	if percent(d.r, 25) {
+	switch values := d.values[e.Relation]; {
+	case !d.annotated && percent(d.r, 25):
 		e.Value = triegs.Int(int64(1 + d.r.IntN(3))).String()
+	case len(values) > 0 && percent(d.r, 80):
+		e.Value = oneOf(d.r, values...)
 	}
 	return e
 }
@@ -401,21 +449,23 @@ func (d *winDrawer) retraction(of oracle.Event, at int64) oracle.Event {
 
 // tuple draws a tuple, often one that fits an atom.
 func (d *winDrawer) tuple(rel string) []string {
-	value := func() string { return d.domain[min(d.r.IntN(len(d.domain)), d.r.IntN(len(d.domain)))] }
 	out := make([]string, d.arity[rel])
 	for i := range out {
-		out[i] = value()
+		list := d.terms(rel, i)
+		out[i] = list[min(d.r.IntN(len(list)), d.r.IntN(len(list)))]
 	}
 	if percent(d.r, 50) {
 		bound := map[string]string{}
 		for i, arg := range oneOf(d.r, d.fits[rel]...).Args {
+			want := arg.Const
+			if arg.Var != "" {
+				want = bound[arg.Var]
+			}
 			switch {
-			case arg.Var == "":
-				out[i] = arg.Const
-			case bound[arg.Var] != "":
-				out[i] = bound[arg.Var]
-			default:
+			case want == "":
 				bound[arg.Var] = out[i]
+			case !d.annotated || slices.Contains(d.terms(rel, i), want):
+				out[i] = want
 			}
 		}
 	}

@@ -332,6 +332,10 @@ func (k *winPlayer) adhoc(p pin, q *winQuery) error {
 		whole.SPARQL = false
 	}
 	got, err := gatherRows(p.snap.Select(k.ctx, whole.Text()), len(whole.Head))
+	reads := slices.ContainsFunc(q.Atoms, func(a oracle.Atom) bool { return a.Annotated })
+	if reads && errors.Is(err, triegs.ErrUnsupported) {
+		return nil // no registered query keeps the values outside of windows
+	}
 	if err != nil {
 		return fmt.Errorf("select %s: %w", whole.Text(), err)
 	}
