@@ -315,7 +315,7 @@ func TestOracleAnnotated(t *testing.T) {
 // comes with ErrOverflow is one whose value may not fit, and every other is right.
 func TestOracleOverflow(t *testing.T) {
 	met := map[string]int{}
-	for i := range sized(2_000, 100, 20) {
+	for i := range sized(2_000, 100, 60) {
 		seed := uint64(40_000 + i)
 		size := annotatedSize(20)
 		size.Huge, size.Queries, size.AtomsMax = true, 2, 4

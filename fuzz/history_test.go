@@ -226,7 +226,10 @@ func coins(t *testing.T, r *rand.Rand) workload {
 	w := workload{queries: rules(t,
 		"held(a, c) :- Holds(a, c), Coin(c, _).",
 		"twice(a, c) :- Holds(a, c), Holds(a, c).",
-		"coins(c) :- Holds(_, c), Coin(c, _).")}
+		"coins(c) :- Holds(_, c), Coin(c, _).",
+		"accounts(a) :- Holds(a, c), Coin(c, _).",
+		"all() :- Holds(a, c), Coin(c, _).",
+		"sorts(a, u) :- Holds(a, c), Coin(c, u).")}
 	w.holds = func(answers []map[string]int64) string {
 		for i, a := range answers {
 			if n := total(a); n != 100 {

@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -77,6 +78,8 @@ func TestMEM02(t *testing.T) {
 	n := scaled(100_000, 10_000)
 	w := newWorld(t, "", nil)
 	w.register("q", "q(x, y, z) :- R(x, y), S(y, z).")
+	w.register("all", "q() :- R(x, y), S(y, z).")
+	w.register("hub", "q(y, count(), count(distinct x)) :- R(x, y), S(y, z).")
 	var b triegs.Batch
 	hub := triegs.String("h")
 	for i := range n {
@@ -86,6 +89,8 @@ func TestMEM02(t *testing.T) {
 	square := int64(n) * int64(n)
 	s := w.snapshot()
 	w.wantCount(s, "q", square, square)
+	w.want("all", fmt.Sprintf("():%d", square))
+	w.wantValues("hub", fmt.Sprintf("(h)=%d,%d", square, n))
 	rows := 0
 	within(t, time.Second, "the first ten answers", func() {
 		for _, err := range s.Answers("q") {
@@ -101,6 +106,8 @@ func TestMEM02(t *testing.T) {
 	s = w.snapshot()
 	defer s.Close()
 	w.wantCount(s, "q", square-int64(n), square-int64(n))
+	w.want("all", fmt.Sprintf("():%d", square-int64(n)))
+	w.wantValues("hub", fmt.Sprintf("(h)=%d,%d", square-int64(n), n))
 	if bytes := storage(w.db); bytes > int64(n)*2*400 {
 		t.Errorf("%d bytes for %d edges", bytes, 2*n)
 	}

@@ -164,6 +164,17 @@ func TestQRY05(t *testing.T) {
 		{"sparql: variable as label", "SELECT ?x WHERE { ?x ?p ?y }"},
 		{"sparql: unclosed group", "SELECT ?x WHERE { ?x :R ?y "},
 		{"two arities", "q(x, y) :- R(x, y), R(x)."},
+		{"aggregate without an end", "q(x, sum(y) :- R(x, y)."},
+		{"aggregate of no variable of the body", "q(x, sum(z)) :- R(x, y)."},
+		{"unknown aggregate", "q(x, median(y)) :- R(x, y)."},
+		{"aggregate of nothing", "q(x, sum()) :- R(x, y)."},
+		{"topk of none", "q(x, topk(y, 0)) :- R(x, y)."},
+		{"annotation without a semiring", "q(x) :- R(x, y)@ distinct semiring int."},
+		{"unknown semiring", "q(x) :- R(x, y)@ semiring nope."},
+		{"semiring with aggregates", "q(x, sum(y)) :- R(x, y) semiring int."},
+		{"distinct aggregates", "q(x, count()) :- R(x, y) distinct."},
+		{"sparql: a variable outside of GROUP BY", "SELECT ?x ?y (COUNT(*) AS ?n) WHERE { ?x :R ?y } GROUP BY ?x"},
+		{"sparql: aggregate without a name", "SELECT ?x COUNT(*) WHERE { ?x :R ?y } GROUP BY ?x"},
 	} {
 		_, err := w.db.Register(w.ctx, "q", tc.text)
 		switch {

@@ -48,6 +48,8 @@ type Query struct {
 	// its canonical spelling: "minplus", "cap(10)", "access(public < secret)". It
 	// is empty for the default, the checked natural numbers, and for Distinct.
 	Semiring string
+	// SemiringPos is where the text names it.
+	SemiringPos Pos
 	// Distinct asks for the Boolean semiring: every answer once.
 	Distinct bool
 	// Set asks for set mode: a fact weighs 1 while it has a contribution.

@@ -56,6 +56,9 @@ func (s *Store) compile(p *plan.Plan, r Resolver, check func() error) (*Query, e
 func (c *compiler) algebras() error {
 	for _, t := range c.p.Payload.Tracks {
 		a, err := c.r.Algebra(t.Algebra)
+		if pos := c.p.Query.SemiringPos; err != nil && pos != (query.Pos{}) {
+			err = fmt.Errorf("%v: %w", pos, err)
+		}
 		if err != nil {
 			return err
 		}

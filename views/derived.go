@@ -555,11 +555,33 @@ func (s *Store) shifted(r *Relation, tuple []uint64) bool {
 		var failed, fails error
 		f.other, failed = s.collect(f.other[:0], r, i, tuple, true)
 		f.factor, fails = s.collect(f.factor[:0], r, i, tuple, false)
-		if failed != nil || fails != nil || !slices.Equal(f.other, f.factor) {
+		switch {
+		case failed != nil && fails != nil:
+			// Neither has a value. A tuple whose state is the same has not changed, and
+			// nobody else would visit it.
+			if !s.sameState(r, t, tuple) {
+				return true
+			}
+		case failed != nil || fails != nil || !slices.Equal(f.other, f.factor):
 			return true
 		}
 	}
 	return false
+}
+
+// sameState reports whether the state of a track at a tuple of r is the same before
+// and in the version under construction.
+func (s *Store) sameState(r *Relation, t *track, tuple []uint64) bool {
+	k := r.arity + stateColumns
+	var old, now trie.Cursor
+	old.Seek(s.arena.Space(), s.before[t.slot], k, tuple)
+	now.Seek(s.arena.Space(), s.roots[t.slot], k, tuple)
+	for old.Next() {
+		if !now.Next() || old.Weight() != now.Weight() || old.Col(k-2) != now.Col(k-2) || old.Col(k-1) != now.Col(k-1) {
+			return false
+		}
+	}
+	return !now.Next()
 }
 
 // finishFolding writes the gathered changes.

@@ -27,7 +27,7 @@ func (p *parser) semiring() (counting bool, err error) {
 	case "bool":
 		p.q.Distinct = true
 	default:
-		p.q.Semiring = name
+		p.q.Semiring, p.q.SemiringPos = name, pos
 	}
 	return false, nil
 }
