@@ -25,6 +25,7 @@ var alikes = []*alike{
 	{"a constant, one atom", single, "q(x) :- r(x, %d).", countInto},
 	{"a constant, two atoms", workloads[0], "q(x, y) :- a(x, y), b(y, %d).", countHops},
 	{"a constant, three atoms", workloads[0], "q(x, y, z) :- a(x, y), b(y, z), c(z, %d).", countPathsTo},
+	{"a constant, kept answers", workloads[0], "q(x, z) :- a(x, y), b(y, z), c(z, %d).", countEndsOfPathsTo},
 	{"a constant, counts", workloads[0], "q(y, count()) :- a(x, y), b(y, %d).", countHopEnds},
 }
 
@@ -83,6 +84,27 @@ func countPathsTo(live []Edge, k uint32) (n int64) {
 		}
 	}
 	return n
+}
+
+func countEndsOfPathsTo(live []Edge, k uint32) int64 {
+	starts, ends := make(map[uint32][]uint32), make(map[uint32]bool)
+	for _, e := range live {
+		switch {
+		case e.Rel == 0:
+			starts[e.Dst] = append(starts[e.Dst], e.Src)
+		case e.Rel == 2 && e.Dst == k:
+			ends[e.Src] = true
+		}
+	}
+	pairs := make(map[[2]uint32]bool)
+	for _, e := range live {
+		if e.Rel == 1 && ends[e.Dst] {
+			for _, x := range starts[e.Src] {
+				pairs[[2]uint32{x, e.Dst}] = true
+			}
+		}
+	}
+	return int64(len(pairs))
 }
 
 // register registers so many of the queries, and tells the CPU seconds that it took.

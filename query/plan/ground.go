@@ -115,14 +115,18 @@ type chosen struct {
 	nodes []Node
 	loose int
 	score Score
+	// deep adds up how many nodes stand above each alias with constants. Of equally
+	// good trees the one with less is chosen: what lies below constants is the same
+	// for all queries that differ in them.
+	deep int
 }
 
 // from replaces the tree by a better one among those given.
 func (c *chosen) from(g *ground, trees []candidate) {
 	for _, t := range trees {
 		nodes := g.number(t.shape)
-		d := chosen{nodes, g.loose(nodes), g.score(nodes)}
-		if c.nodes == nil || cmp.Or(cmp.Compare(d.loose, c.loose), d.score.compare(c.score)) < 0 {
+		d := chosen{nodes, g.loose(nodes), g.score(nodes), g.deep(nodes)}
+		if c.nodes == nil || cmp.Or(cmp.Compare(d.loose, c.loose), d.score.compare(c.score), cmp.Compare(d.deep, c.deep)) < 0 {
 			*c = d
 		}
 	}
@@ -202,6 +206,20 @@ func strong(nodes []Node, i int) bool {
 		return n.Alias < 0 || len(n.Key) == len(n.Vars)
 	}
 	return len(n.Key) == len(nodes[n.Parent].Vars)
+}
+
+// deep measures how deep constants stand.
+func (g *ground) deep(nodes []Node) (n int) {
+	depth := make([]int, len(nodes))
+	for i := range nodes {
+		if nodes[i].Parent >= 0 {
+			depth[i] = depth[nodes[i].Parent] + 1
+		}
+		if a := g.rel(&nodes[i]); a != nil && len(a.Consts) > 0 {
+			n += depth[i]
+		}
+	}
+	return n
 }
 
 // score measures a numbered tree.

@@ -29,6 +29,8 @@ func TestBestTrees(t *testing.T) {
 		{"q(a,b,c,d) :- R0(a,b), R1(b,c), R2(c,d)", "[b] → R0, R1 → R2", 2, 1, 1},
 		{"q(a,b,x3,d,e) :- R0(a,b), R1(b,x3), R2(x3,d), R3(d,e)", "[x3] → R1 → R0, R2 → R3", 2, 2, 1},
 		{"q(x1,x2,x3,x4) :- R1(x1), R2(x1,x2), R3(x2,x3), R4(x3,x4), R5(x4)", "[x2] → R2 → R1, R3 → R4 → R5", 3, 4, 1},
+		{"q(a,b,c) :- R0(a,b), R1(b,c), R2(c,1)", "[c] → R1 → R0, R2", 2, 1, 1}, // constants high up
+		{"q(a,b,c) :- R0(1,a), R1(a,b), R2(b,c)", "[a] → R0, R1 → R2", 2, 1, 1},
 		{"q(a,b,c,d,e) :- R0(a,b), R1(a,c), R2(a,d), R3(a,e)", "[a] → R0, R1, R2, R3", 1, 0, 1},
 		{"q(x,y,v,z,w) :- hasCreator(v,x), hasReply(v,z), hasCreator(z,y), likedBy(z,w)",
 			"[z] → hasReply → hasCreator#1, hasCreator#2, likedBy", 2, 1, 1},
