@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/triegs/triegs"
@@ -176,5 +177,59 @@ func TestOwnSemiringPanics(t *testing.T) {
 	}
 	if err := db.Verify(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSumOverflow refuses the epoch in which a sum that is kept no longer fits, and
+// the registration of such a query over facts that are there.
+func TestSumOverflow(t *testing.T) {
+	ctx := context.Background()
+	for _, text := range []string{
+		"q(x, sum(a), count()) :- p(x, a).",
+		"q(x, avg(a)) :- p(x, a).",
+		"q(x, sum(a)) :- p(x, a), p(x, b).",
+		"q(x) :- v(x)@ semiring int.",
+	} {
+		db, err := triegs.Open("", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.Register(ctx, "q", text); err != nil {
+			t.Fatal(err)
+		}
+		add := func(n int64) error {
+			x := triegs.String("x")
+			_, err := db.Append(ctx, triegs.Batch{Events: []triegs.Event{
+				{Relation: "p", Tuple: []triegs.Term{x, triegs.Int(n)}}, {Relation: "v", Tuple: []triegs.Term{x}, Value: triegs.Int(n)},
+			}})
+			return err
+		}
+		if err := add(math.MaxInt64 / 2); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		before, err := db.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer before.Close()
+		if err := add(math.MaxInt64/2 + 2); !errors.Is(err, triegs.ErrOverflow) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := add(-5); err != nil {
+			t.Errorf("%s: behind the refused epoch: %v", text, err)
+		}
+		if err := db.Drop(ctx, "q"); err != nil {
+			t.Fatal(err)
+		}
+		if err := add(math.MaxInt64); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Register(ctx, "q", text); !errors.Is(err, triegs.ErrOverflow) {
+			t.Errorf("%s: registered over facts: %v", text, err)
+		}
+		if err := db.Verify(ctx); err != nil {
+			t.Error(err)
+		}
 	}
 }

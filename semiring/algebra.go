@@ -70,6 +70,9 @@ type Traits struct {
 	Chain int
 	// Exact says that results do not depend on the order of operations.
 	Exact bool
+	// Overflows says that a sum of values that fit may not fit, so that Collect fails
+	// on its state. Its cost is constant then.
+	Overflows bool
 	// State tells the cost of taking a value out of a sum of n, as EXPLAIN prints
 	// it: "O(1)", "O(log n)", "O(size)".
 	State string

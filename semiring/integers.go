@@ -26,7 +26,7 @@ type integers struct {
 func (k *integers) Name() string { return k.name }
 
 func (k *integers) Traits() Traits {
-	t := Traits{Positive: !k.negative, Exact: true, State: "O(1)"}
+	t := Traits{Positive: !k.negative, Exact: true, Overflows: k.bound == 0, State: "O(1)"}
 	t.Chain = int(min(k.bound, math.MaxInt))
 	if k.negative {
 		t.Chain = -1

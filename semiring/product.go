@@ -38,6 +38,7 @@ func (k *product) Traits() Traits {
 		t.Positive = t.Positive && u.Positive
 		t.Idempotent = t.Idempotent && u.Idempotent
 		t.Exact = t.Exact && u.Exact
+		t.Overflows = t.Overflows || u.Overflows
 	}
 	for i, f := range k.factors {
 		switch u := f.Traits(); {

@@ -20,7 +20,7 @@ type real struct{}
 
 func (real) Name() string { return "real" }
 
-func (real) Traits() Traits { return Traits{Chain: -1, State: "O(1)"} }
+func (real) Traits() Traits { return Traits{Chain: -1, Overflows: true, State: "O(1)"} }
 
 func (real) One(dst []uint64) []uint64 { return append(dst, math.Float64bits(1)) }
 

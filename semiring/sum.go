@@ -31,7 +31,7 @@ const (
 
 func (sum) Name() string { return "sum" }
 
-func (sum) Traits() Traits { return Traits{Chain: -1, Exact: true, State: "O(1)"} }
+func (sum) Traits() Traits { return Traits{Chain: -1, Exact: true, Overflows: true, State: "O(1)"} }
 
 func (sum) One(dst []uint64) []uint64 { return append(dst, 1) }
 

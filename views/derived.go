@@ -606,11 +606,32 @@ func (s *Store) writeFolded(d *derived) error {
 		if !ok {
 			return d.overflow()
 		}
+		if err := s.fits(d, row[:d.arity], after); err != nil {
+			return err
+		}
 		s.noteFolded(d, row[:d.arity], before, after)
 	}
 	s.roots[x.slot] = root
 	s.writes += uint64(len(d.changes) / (d.arity + 2))
 	s.applyIndexes(&d.Relation, d.indexes[1:])
+	return nil
+}
+
+// fits refuses a tuple whose value in some track does not fit: it is kept although
+// nobody may read it yet.
+func (s *Store) fits(d *derived, tuple []uint64, weight int64) error {
+	if weight == 0 {
+		return nil
+	}
+	for i, t := range d.tracks {
+		if t == nil || !t.traits.Overflows {
+			continue
+		}
+		var err error
+		if s.folding.other, err = s.collect(s.folding.other[:0], &d.Relation, i, tuple, false); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -709,6 +730,15 @@ func (s *Store) fillDerived(d *derived) error {
 			return d.overflow()
 		}
 		s.roots[t.slot] = s.arena.Build(f.states[i].there(), f.states[i].k)
+	}
+	if !slices.ContainsFunc(d.tracks, func(t *track) bool { return t != nil && t.traits.Overflows }) {
+		return nil
+	}
+	for i := range f.counts.Len() {
+		row := f.counts.row(i)
+		if err := s.fits(d, row[:d.arity], int64(row[d.arity])); err != nil {
+			return err
+		}
 	}
 	return nil
 }
