@@ -16,6 +16,9 @@
 // counts them, [Snapshot.Select] answers a query once. [DB.Explain] tells what a
 // query costs and why.
 //
+// [DB.Subscribe] tells the exact changes of the answers of a query, epoch by epoch or
+// for as many epochs as have passed, each a unit with a [Token] to go on from.
+//
 // A query sees all live facts, or through a window (in its text, or [Window] and
 // [Last]) those of a span of event time or the newest ones. Logical time is that
 // of the batches or the clock, or follows the watermarks of the sources with
