@@ -231,7 +231,7 @@ func TestSUB05(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting, held, free := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	waiting, held, free, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var consumers sync.WaitGroup
 	ends := make([]error, 3)
 	consumers.Go(func() {
@@ -262,6 +262,7 @@ func TestSUB05(t *testing.T) {
 					for cancelled.Err() == nil { // told by a goroutine of the context
 						runtime.Gosched()
 					}
+					close(ended)
 				}
 				if err != nil && !errors.Is(err, context.Canceled) {
 					t.Errorf("in the middle of a delta: %v", err)
@@ -279,6 +280,7 @@ func TestSUB05(t *testing.T) {
 	w.append(triegs.Batch{Events: both})
 	<-waiting
 	<-held
+	<-ended
 	within(t, 10*time.Second, "close", func() {
 		if err := db.Close(); !errors.Is(err, triegs.ErrLeaked) {
 			t.Errorf("close: %v, want ErrLeaked", err)

@@ -296,8 +296,8 @@ func (a *Arena) unlist(i int32) {
 // release ends the life of a block that the version under construction no
 // longer reaches.
 func (a *Arena) release(r ref, header uint64) {
-	if invariant.Enabled {
-		invariant.Check(a.slabs[r>>unitBits].bump > 0, "block %d of another arena is released", r)
+	if invariant.Enabled && a.slabs[r>>unitBits].bump <= 0 {
+		invariant.Check(false, "block %d of another arena is released", r)
 	}
 	size := a.size(r)
 	a.words.live -= int64(size)
