@@ -424,7 +424,9 @@ func (s *Snapshot) Count(ctx context.Context, query string) (distinct, total int
 // Answers does for registered ones. It builds what the query needs beyond the
 // indexes that the epoch has, in memory of its own: cost is linear in the
 // relations of the query, up to sorting. Further errors: ErrSyntax, ErrArity,
-// ErrUnsupported, and ctx's, at which the enumeration ends.
+// ErrUnsupported, and ctx's, at which the enumeration ends. A query with annotated
+// atoms (atom@) is ErrUnsupported unless a registered one reads the values of the same
+// relations: only then does the store keep them by fact.
 func (s *Snapshot) Select(ctx context.Context, text string) iter.Seq2[*Row, error] {
 	return func(yield func(*Row, error) bool) {
 		if err := s.enter(); err != nil {
