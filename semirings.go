@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"unicode"
 
 	"github.com/triegs/triegs/semiring"
 )
@@ -19,24 +18,12 @@ type Semiring = semiring.Definition
 func checkSemirings(all map[string]Semiring) error {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		def := all[name]
-		switch {
-		case !identifier(name):
-			return fmt.Errorf("%w: option Semirings: %q is no identifier", ErrValue, name)
-		case semiring.Reserved(name):
-			return fmt.Errorf("%w: option Semirings: %s is the name of a built-in one", ErrValue, name)
+		if semiring.Reserved(name) {
+			return fmt.Errorf("%w: option Semirings: %q is the name of a built-in one, or no identifier", ErrValue, name)
 		}
 		if err := def.Validate(); err != nil {
 			return fmt.Errorf("option Semirings: %s: %w", name, err)
 		}
 	}
 	return nil
-}
-
-func identifier(name string) bool {
-	for i, c := range name {
-		if c != '_' && !unicode.IsLetter(c) && (i == 0 || !unicode.IsDigit(c)) {
-			return false
-		}
-	}
-	return name != ""
 }

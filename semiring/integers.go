@@ -51,7 +51,7 @@ func (k *integers) Lift(dst []uint64, _ uint64, t term.Term) ([]uint64, error) {
 }
 
 func (k *integers) Mul(dst, a, b []uint64) ([]uint64, error) {
-	product, ok := mulSigned(int64(a[0]), int64(b[0]))
+	product, ok := MulSigned(int64(a[0]), int64(b[0]))
 	if k.bound > 0 && (!ok || product > k.bound) {
 		product, ok = k.bound, true
 	}
@@ -113,8 +113,8 @@ func joinInt(low, high int64) (sum int64, ok bool) {
 	return high<<32 | low&math.MaxUint32, ok && high == int64(int32(high))
 }
 
-// mulSigned returns a*b and whether it fits in int64.
-func mulSigned(a, b int64) (product int64, ok bool) {
+// MulSigned is Mul for numbers of any sign.
+func MulSigned(a, b int64) (product int64, ok bool) {
 	hi, lo := bits.Mul64(magnitude(a), magnitude(b))
 	if (a < 0) != (b < 0) {
 		return -int64(lo), hi == 0 && lo <= 1<<63

@@ -77,13 +77,13 @@ func (k sum) scale(dst, a []uint64, n int64) ([]uint64, error) {
 		return append(dst, a...), nil
 	}
 	if len(a) == 1 {
-		product, ok := mulSigned(int64(a[0]), n)
+		product, ok := MulSigned(int64(a[0]), n)
 		if !ok {
 			return dst, fmt.Errorf("%w: %d * %d", errs.ErrOverflow, int64(a[0]), n)
 		}
 		return append(dst, uint64(product)), nil
 	}
-	floats, ok := mulSigned(int64(a[1]), n)
+	floats, ok := MulSigned(int64(a[1]), n)
 	if !ok {
 		return dst, fmt.Errorf("%w: %d numbers, %d times", errs.ErrOverflow, int64(a[1]), n)
 	}

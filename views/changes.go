@@ -42,13 +42,12 @@ type structural struct {
 	begun  bool     // there is one
 	tuple  []uint64 // the same in the order of the node's trie
 	weight int64
-	values valueReader
+	values versions
 }
 
-// valueReader reads the values of tuples in both versions.
-type valueReader struct {
-	cursor   trie.Cursor
-	state    stateReader
+// versions are the values of a tuple in both versions.
+type versions struct {
+	read     valueReader
 	fact     []uint64
 	old, now []uint64
 }
@@ -184,16 +183,9 @@ func (c *structural) revaluedIn(node int, t *track, fact []uint64) bool {
 	}
 	v := &c.values
 	var failed, fails error
-	v.old, failed = v.read(v.old[:0], c.old, t, fact)
-	v.now, fails = v.read(v.now[:0], c.now, t, fact)
+	v.old, failed = v.read.value(v.old[:0], c.old.space, c.old.roots[t.slot], t, fact)
+	v.now, fails = v.read.value(v.now[:0], c.now.space, c.now.roots[t.slot], t, fact)
 	return failed != nil || fails != nil || !slices.Equal(v.old, v.now)
-}
-
-// read appends the value of a track at a fact.
-func (v *valueReader) read(dst []uint64, b *Bound, t *track, fact []uint64) ([]uint64, error) {
-	v.cursor.Seek(b.space, b.roots[t.slot], len(fact)+stateColumns, fact)
-	v.state = stateReader{&v.cursor, len(fact)}
-	return t.algebra.Collect(dst, &v.state)
 }
 
 // noted are the changes in the version under construction. Those of relations have

@@ -473,12 +473,7 @@ func (c *compiler) inner(i int, column map[query.Var]int) {
 		v.wakes = append(v.wakes, w)
 		fmt.Fprint(&c.sign, " below ", w.child.serial, w.key)
 	}
-	if c.shareView(n) {
-		c.ownTrie(n)
-		if !c.s.supply.node(c.s, i, n.slot) {
-			c.s.fillInner(n.view)
-		}
-	}
+	c.own(i, c.s.fillInner)
 }
 
 func (c *compiler) generalized(i int) {
@@ -493,11 +488,19 @@ func (c *compiler) generalized(i int) {
 		n.wakes = append(n.wakes, w)
 		fmt.Fprint(&c.sign, " below ", w.child.serial, w.key)
 	}
-	if c.shareView(n) {
-		c.ownTrie(n)
-		if !c.s.supply.node(c.s, i, n.slot) {
-			c.s.fillGeneralized(n.view)
-		}
+	c.own(i, c.s.fillGeneralized)
+}
+
+// own gives node i the view that it describes: one that is there already, or a new
+// one, which is filled.
+func (c *compiler) own(i int, fill func(*view)) {
+	n := &c.q.nodes[i]
+	if !c.shareView(n) {
+		return
+	}
+	c.ownTrie(n)
+	if !c.s.supply.node(c.s, i, n.slot) {
+		fill(n.view)
 	}
 }
 

@@ -3,6 +3,7 @@ package views
 import (
 	"slices"
 
+	"github.com/triegs/triegs/semiring"
 	"github.com/triegs/triegs/trie"
 )
 
@@ -131,7 +132,7 @@ func (s *Store) followWoken(rt *route, key []uint64, gain int64, presence bool) 
 	for s.cursor.Next() {
 		s.Woken++
 		s.cursor.Columns(tuple, 0)
-		n, ok := scale(gain, worth(s.cursor.Weight(), presence))
+		n, ok := semiring.MulSigned(gain, worth(s.cursor.Weight(), presence))
 		if !ok || !s.goOn() || !s.follow(rt, tuple, n) {
 			return false
 		}
@@ -149,7 +150,7 @@ func (s *Store) follow(rt *route, tuple []uint64, n int64) (ok bool) {
 		if weight == 0 {
 			return true
 		}
-		if n, ok = scale(n, worth(weight, p.presence)); !ok {
+		if n, ok = semiring.MulSigned(n, worth(weight, p.presence)); !ok {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/query"
 	"github.com/triegs/triegs/query/plan"
+	"github.com/triegs/triegs/semiring"
 )
 
 // Deltas is a cursor over the answers of a query that differ between two of its
@@ -301,7 +302,7 @@ func (d *Deltas) differsIn(o plan.Output, f factor) bool {
 		return true // an average cannot be read without the count
 	}
 	algebra := d.q.algebras[o.Track]
-	x, y := average(algebra.Export(was), f.there), average(algebra.Export(is), f.here)
+	x, y := semiring.Average(algebra.Export(was), f.there), semiring.Average(algebra.Export(is), f.here)
 	return math.Float64bits(x) != math.Float64bits(y)
 }
 

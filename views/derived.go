@@ -2,8 +2,6 @@ package views
 
 import (
 	"fmt"
-	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/triegs/triegs/internal/errs"
@@ -56,17 +54,6 @@ type operand struct {
 	wake *Index
 }
 
-// track holds the state of an annotation for each tuple of a relation: a trie of
-// the columns of the relation and both words of a component.
-type track struct {
-	algebra semiring.Algebra
-	traits  semiring.Traits
-	slot    int
-	writes  int // components of states since sweep has looked
-}
-
-const stateColumns = 2 // of a component
-
 // folding is scratch space of the relation that is being brought up to date.
 type folding struct {
 	counts rows   // changes of weights, of kept columns
@@ -76,46 +63,12 @@ type folding struct {
 	tuple         []uint64   // of the join
 	keys          [][]uint64 // by operand: its tuple
 	key           []uint64
-	before, after []int64 // by operand: its weight
-	value         [2][]uint64
+	before, after []int64     // by operand: its weight
+	value         [2][]uint64 // before and in the version under construction
+	product       valueProduct
 	factor, other []uint64
 	parts         []semiring.Part
-	cursor        trie.Cursor
-	state         stateReader
-}
-
-// stateReader reads the state that a cursor goes over.
-type stateReader struct {
-	cursor *trie.Cursor
-	at     int // column of the component
-}
-
-// Next implements [semiring.State].
-func (r *stateReader) Next() bool { return r.cursor.Next() }
-
-// Part implements [semiring.State].
-func (r *stateReader) Part() semiring.Part {
-	return semiring.Part{At: semiring.Component{High: r.cursor.Col(r.at), Low: r.cursor.Col(r.at + 1)}, N: r.cursor.Weight()}
-}
-
-// scale returns a*b and whether it fits in int64.
-func scale(a, b int64) (int64, bool) {
-	neg := (a < 0) != (b < 0)
-	hi, lo := bits.Mul64(magnitude(a), magnitude(b))
-	if hi != 0 || lo > 1<<63-1 {
-		return 0, false
-	}
-	if neg {
-		return -int64(lo), true
-	}
-	return int64(lo), true
-}
-
-func magnitude(a int64) uint64 {
-	if a < 0 {
-		return -uint64(a)
-	}
-	return uint64(a)
+	read          valueReader
 }
 
 // inputs reports whether an operand has changed, and whether one has lost all
@@ -373,7 +326,7 @@ func (s *Store) foldFact(d *derived, fact []uint64, before, after int64) error {
 	if d.unit {
 		before, after = min(before, 1), min(after, 1)
 	}
-	change, ok := scale(after-before, factor)
+	change, ok := semiring.MulSigned(after-before, factor)
 	if !ok {
 		return fmt.Errorf("%w: a fact times the rows of an inline table", errs.ErrOverflow)
 	}
@@ -401,25 +354,24 @@ func (s *Store) foldFact(d *derived, fact []uint64, before, after int64) error {
 // has the value one.
 func (s *Store) lift(t *track, cols []int, fact []uint64) ([]uint64, error) {
 	f := &s.folding
-	f.value[0] = f.value[0][:0]
-	for i, col := range cols {
+	p := &f.product
+	p.start(t.algebra, t.traits)
+	for _, col := range cols {
 		id, value, err := fact[col], f.factor[:0], error(nil)
 		if id == 0 {
 			value = t.algebra.One(value)
-		} else if value, err = t.algebra.Lift(value, id, s.terms.Term(id)); err != nil {
+		} else {
+			value, err = t.algebra.Lift(value, id, s.terms.Term(id))
+		}
+		if err == nil {
+			f.factor = value
+			err = p.times(value)
+		}
+		if err != nil {
 			return nil, err
 		}
-		f.factor = value
-		if i == 0 {
-			f.value[0] = append(f.value[0], value...)
-			continue
-		}
-		if f.other, err = t.algebra.Mul(f.other[:0], f.value[0], value); err != nil {
-			return nil, err
-		}
-		f.value[0], f.other = f.other, f.value[0]
 	}
-	return f.value[0], nil
+	return p.end()
 }
 
 // spread adds n times a value to the state of track i for a tuple of the join.
@@ -428,7 +380,7 @@ func (s *Store) spread(d *derived, i int, tuple, value []uint64, n int64) error 
 	f.parts = d.tracks[i].algebra.Spread(f.parts[:0], value)
 	out := &f.states[i]
 	for _, p := range f.parts {
-		change, ok := scale(p.N, n)
+		change, ok := semiring.MulSigned(p.N, n)
 		if !ok {
 			return fmt.Errorf("%w: a value of %s times its multiplicity", errs.ErrOverflow, d.tracks[i].algebra.Name())
 		}
@@ -446,86 +398,65 @@ func (s *Store) contribute(d *derived, was, is bool) (changed bool, err error) {
 			continue
 		}
 		if was {
-			if f.value[0], err = s.product(f.value[0], d, i, true); err != nil {
-				return false, err
-			}
-		}
-		if is {
-			if f.value[1], err = s.product(f.value[1], d, i, false); err != nil {
-				return false, err
-			}
-		}
-		if was && is && slices.Equal(f.value[0], f.value[1]) {
-			continue
-		}
-		changed = true
-		if was {
-			err = s.spread(d, i, f.tuple, f.value[0], -1)
+			f.value[0], err = s.joined(f.value[0][:0], d, i, true)
 		}
 		if err == nil && is {
-			err = s.spread(d, i, f.tuple, f.value[1], 1)
+			f.value[1], err = s.joined(f.value[1][:0], d, i, false)
+		}
+		another := false
+		if err == nil {
+			another, err = s.replaceValue(d, i, was, is)
 		}
 		if err != nil {
 			return false, err
 		}
+		changed = changed || another
 	}
 	return changed, nil
 }
 
-// product is the value of a tuple of the join in track i, before or in the version
-// under construction. An operand without the track stands for as many ones as it
-// weighs.
-func (s *Store) product(dst []uint64, d *derived, i int, before bool) ([]uint64, error) {
-	f, t := &s.folding, d.tracks[i]
+// replaceValue takes the value before, if there was one, out of the state of track i
+// for the current tuple of the join, adds the one that is there now, and reports
+// whether they differ.
+func (s *Store) replaceValue(d *derived, i int, was, is bool) (changed bool, err error) {
+	f := &s.folding
+	if was && is && slices.Equal(f.value[0], f.value[1]) {
+		return false, nil
+	}
+	if was {
+		err = s.spread(d, i, f.tuple, f.value[0], -1)
+	}
+	if err == nil && is {
+		err = s.spread(d, i, f.tuple, f.value[1], 1)
+	}
+	return true, err
+}
+
+// joined appends the value of a tuple of the join in track i, before or in the
+// version under construction. An operand without the track stands for as many ones
+// as it weighs.
+func (s *Store) joined(dst []uint64, d *derived, i int, before bool) ([]uint64, error) {
+	f := &s.folding
 	weights := f.after
 	if before {
 		weights = f.before
 	}
-	ones, any, ok := int64(1), false, true
-	dst = dst[:0]
+	p := &f.product
+	p.start(d.tracks[i].algebra, d.tracks[i].traits)
 	for j := range d.operands {
 		r := d.operands[j].relation
+		var err error
 		if r.track(i) == nil {
-			if ones, ok = mulOnes(ones, weights[j], t.traits); !ok && !t.traits.Idempotent {
-				return dst, fmt.Errorf("%w: the number of ones in a value of %s", errs.ErrOverflow, t.algebra.Name())
-			}
-			continue
+			err = p.ones(weights[j])
+		} else if f.factor, err = s.collect(f.factor[:0], r, i, f.keys[j], before); err == nil {
+			err = p.times(f.factor)
 		}
-		value, err := s.collect(f.factor[:0], r, i, f.keys[j], before)
 		if err != nil {
 			return dst, err
 		}
-		f.factor = value
-		if !any {
-			dst, any = append(dst, value...), true
-			continue
-		}
-		if f.other, err = t.algebra.Mul(f.other[:0], dst, value); err != nil {
-			return dst, err
-		}
-		dst, f.other = f.other, dst
 	}
-	if !any {
-		dst = t.algebra.One(dst)
-	}
-	if ones == 1 || t.traits.Idempotent {
-		return dst, nil
-	}
-	var err error
-	f.other, err = t.algebra.Times(f.other[:0], dst, ones)
-	f.other, dst = dst, f.other
-	return dst, err
-}
-
-// mulOnes multiplies numbers of ones in an algebra. Where values do not grow for
-// ever, a sum of that many equal ones has stopped growing long before the number
-// does not fit.
-func mulOnes(a, b int64, traits semiring.Traits) (int64, bool) {
-	product, ok := semiring.Mul(a, b)
-	if !ok && traits.Chain > 0 {
-		return math.MaxInt64, true
-	}
-	return product, ok
+	value, err := p.end()
+	return append(dst, value...), err
 }
 
 // collect appends the value of track i at a tuple of r, before or in the version
@@ -536,17 +467,17 @@ func (s *Store) collect(dst []uint64, r *Relation, i int, tuple []uint64, before
 	if before {
 		root = s.before[t.slot]
 	}
-	f.cursor.Seek(s.arena.Space(), root, r.arity+stateColumns, tuple)
-	f.state = stateReader{&f.cursor, r.arity}
-	return t.algebra.Collect(dst, &f.state)
+	return f.read.value(dst, s.arena.Space(), root, t, tuple)
 }
 
 // shifted reports whether a track has another value at a tuple of r, which is
 // there before and in the version under construction.
 func (s *Store) shifted(r *Relation, tuple []uint64) bool {
-	if !r.touched || s.folding.filled {
-		return false
-	}
+	return r.touched && !s.folding.filled && s.revalued(r, tuple)
+}
+
+// revalued is shifted for a relation that may be written at this moment.
+func (s *Store) revalued(r *Relation, tuple []uint64) bool {
 	f := &s.folding
 	for i, t := range r.tracks {
 		if t == nil || s.roots[t.slot] == s.before[t.slot] {
@@ -647,22 +578,10 @@ func (s *Store) noteFolded(d *derived, tuple []uint64, before, after int64) {
 			d.changes = slices.Grow(d.changes, n)
 		}
 		d.changes = append(append(d.changes, tuple...), uint64(before), uint64(after))
-	case before != 0 && s.shiftedNow(d, tuple):
+	case before != 0 && s.revalued(&d.Relation, tuple):
 		d.touched = true
 		d.shifts = append(d.shifts, tuple...)
 	}
-}
-
-// shiftedNow is shifted for the relation that is being written.
-func (s *Store) shiftedNow(d *derived, tuple []uint64) bool {
-	if len(d.tracks) == 0 {
-		return false
-	}
-	touched := d.touched
-	d.touched = true
-	shifted := s.shifted(&d.Relation, tuple)
-	d.touched = touched
-	return shifted
 }
 
 // writeStates adds the gathered changes to the states of all tracks.
@@ -678,12 +597,9 @@ func (s *Store) writeStates(d *derived) error {
 		root := s.roots[t.slot]
 		for j := range out.Len() {
 			row := out.row(j)
-			key := row[:out.k]
-			n, ok := semiring.Add(s.arena.Space().Get(root, key), int64(row[out.k]))
-			if !ok {
+			if _, _, ok := s.arena.Add(&root, row[:out.k], int64(row[out.k]), -1); !ok {
 				return fmt.Errorf("%w: the state of %s", errs.ErrOverflow, t.algebra.Name())
 			}
-			s.arena.Set(&root, key, n, -1)
 			s.writes++
 		}
 		t.writes += out.Len()

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,15 +76,12 @@ func (s *Store) refoldAnswers(d *derived) error {
 		if !s.goOn() {
 			return s.stopped
 		}
-		old, err := w.Old()
-		was, weigh := old != 0 || err != nil, err
-		now, err := w.New()
-		is := now != 0 || err != nil
+		old, failed := w.Old()
+		now, fails := w.New()
+		was, is := old != 0 || failed != nil, now != 0 || fails != nil
+		err := cmp.Or(failed, fails)
 		if d.support {
-			old, now, weigh, err = presence(was), presence(is), nil, nil
-		}
-		if weigh != nil {
-			err = weigh
+			old, now, err = presence(was), presence(is), nil
 		}
 		if err == nil {
 			err = s.foldAnswer(d, value, pair[int64]{old, now}, pair[bool]{was, is}, pair[*Values]{before, after})
@@ -113,7 +111,7 @@ func (s *Store) foldAnswer(d *derived, value func(query.Var) uint64, weight pair
 		f.tuple[i] = value(v)
 	}
 	changed := false
-	for i, t := range d.tracks {
+	for i := range d.tracks {
 		old, now := f.value[0][:0], f.value[1][:0]
 		if there.before {
 			words, err := values.before.track(i, value)
@@ -130,13 +128,11 @@ func (s *Store) foldAnswer(d *derived, value func(query.Var) uint64, weight pair
 			now = append(now, words...)
 		}
 		f.value[0], f.value[1] = old, now
-		if there.before && there.after && slices.Equal(old, now) {
-			continue
-		}
-		changed = true
-		if err := s.respread(d, i, t, old, now, there); err != nil {
+		another, err := s.replaceValue(d, i, there.before, there.after)
+		if err != nil {
 			return err
 		}
+		changed = changed || another
 	}
 	change, ok := semiring.Add(weight.after, -weight.before)
 	if !ok {
@@ -144,20 +140,6 @@ func (s *Store) foldAnswer(d *derived, value func(query.Var) uint64, weight pair
 	}
 	if change != 0 || changed {
 		f.counts.words = append(append(f.counts.words, f.tuple...), uint64(change))
-	}
-	return nil
-}
-
-// respread takes an old value out of the state of track i for the current tuple and
-// adds a new one.
-func (s *Store) respread(d *derived, i int, t *track, old, now []uint64, there pair[bool]) error {
-	if there.before {
-		if err := s.spread(d, i, s.folding.tuple, old, -1); err != nil {
-			return err
-		}
-	}
-	if there.after {
-		return s.spread(d, i, s.folding.tuple, now, 1)
 	}
 	return nil
 }

@@ -172,10 +172,7 @@ func (s *Store) Loaded() {
 // filling moves a cursor that a query is filled from, and asks every few
 // thousand tuples whether to go on.
 func (s *Store) filling(c *trie.Cursor) bool {
-	if s.steps++; s.steps&0xfff == 0 && s.stopped == nil {
-		s.stopped = s.check()
-	}
-	return s.stopped == nil && c.Next()
+	return s.goOnFilling() && c.Next()
 }
 
 // mergeLast adds the weight of the row that begins at from, the last one, to the row

@@ -1,12 +1,8 @@
 package views
 
 import (
-	"fmt"
-	"math/big"
-
-	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/query"
-	"github.com/triegs/triegs/trie"
+	"github.com/triegs/triegs/semiring"
 )
 
 // Values reads the outputs of answers: aggregates, or the annotation in a
@@ -16,12 +12,11 @@ import (
 // answer. Cost: a probe for each node and track, and what the algebra takes to
 // read a value off a state.
 type Values struct {
-	b             *Bound
-	cursor        trie.Cursor
-	state         stateReader
-	key           []uint64
-	product       []uint64
-	factor, other []uint64
+	b       *Bound
+	read    valueReader
+	key     []uint64
+	product valueProduct
+	factor  []uint64
 }
 
 // Values starts reading.
@@ -45,68 +40,32 @@ func (v *Values) Read(i int, value func(query.Var) uint64, n int64) (any, error)
 	}
 	out := v.b.q.algebras[o.Track].Export(words)
 	if o.Average {
-		return average(out, n), nil
+		return semiring.Average(out, n), nil
 	}
 	return out, nil
 }
 
-// average divides a sum, rounding once where that is exact.
-func average(sum any, n int64) float64 {
-	switch s := sum.(type) {
-	case int64:
-		f, _ := new(big.Rat).SetFrac64(s, n).Float64()
-		return f
-	case float64:
-		return s / float64(n)
-	}
-	return 0
-}
-
 // track is the value of a track at an answer.
 func (v *Values) track(t int, value func(query.Var) uint64) ([]uint64, error) {
-	algebra := v.b.q.algebras[t]
-	traits := algebra.Traits()
-	free := traits.Idempotent
-	ones, any := int64(1), false
-	v.product = v.product[:0]
+	p := &v.product
+	p.start(v.b.q.algebras[t], v.b.q.algebras[t].Traits())
 	for i := range v.b.q.nodes {
 		n := &v.b.q.nodes[i]
-		if n.relation == nil {
-			continue
-		}
-		if n.relation.track(t) == nil {
-			if free {
-				continue
-			}
-			var ok bool
-			if ones, ok = mulOnes(ones, v.weight(i, value), traits); !ok {
-				return nil, fmt.Errorf("%w: the number of ones in a value of %s", errs.ErrOverflow, algebra.Name())
-			}
-			continue
-		}
 		var err error
-		if v.factor, err = v.valueAt(v.factor[:0], n, t, value); err != nil {
+		switch {
+		case n.relation == nil:
+		case n.relation.track(t) != nil:
+			if v.factor, err = v.valueAt(v.factor[:0], n, t, value); err == nil {
+				err = p.times(v.factor)
+			}
+		case !p.traits.Idempotent:
+			err = p.ones(v.weight(i, value))
+		}
+		if err != nil {
 			return nil, err
 		}
-		if !any {
-			v.product, any = append(v.product, v.factor...), true
-			continue
-		}
-		if v.other, err = algebra.Mul(v.other[:0], v.product, v.factor); err != nil {
-			return nil, err
-		}
-		v.product, v.other = v.other, v.product
 	}
-	if !any {
-		v.product = algebra.One(v.product)
-	}
-	if ones == 1 || free {
-		return v.product, nil
-	}
-	var err error
-	v.other, err = algebra.Times(v.other[:0], v.product, ones)
-	v.product, v.other = v.other, v.product
-	return v.product, err
+	return p.end()
 }
 
 // weight is what the node's part of the answer weighs.
@@ -126,9 +85,7 @@ func (v *Values) valueAt(dst []uint64, n *node, t int, value func(query.Var) uin
 		v.key = append(v.key, value(x))
 	}
 	tr := n.relation.tracks[t]
-	v.cursor.Seek(v.b.space, v.b.roots[tr.slot], len(n.vars)+stateColumns, v.key)
-	v.state = stateReader{&v.cursor, len(n.vars)}
-	return tr.algebra.Collect(dst, &v.state)
+	return v.read.value(dst, v.b.space, v.b.roots[tr.slot], tr, v.key)
 }
 
 // appendKey appends the tuple of the node's trie that belongs to an answer.
