@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/triegs/triegs"
-	"github.com/triegs/triegs/cmd/triegs/internal/input"
+	"github.com/triegs/triegs/internal/input"
 )
 
 // The exit codes of the contract.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/triegs/triegs"
-	"github.com/triegs/triegs/cmd/triegs/internal/input"
+	"github.com/triegs/triegs/internal/input"
 )
 
 // call runs a command line and returns its exit code and what it printed.

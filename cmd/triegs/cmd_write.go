@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/triegs/triegs"
-	"github.com/triegs/triegs/cmd/triegs/internal/input"
+	"github.com/triegs/triegs/internal/input"
 )
 
 // runCmd is the main job: events in, answers out.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/triegs/triegs"
-	"github.com/triegs/triegs/cmd/triegs/internal/output"
+	"github.com/triegs/triegs/internal/output"
 )
 
 // deltas prints what changes the answers of queries, epoch by epoch.

@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"github.com/triegs/triegs"
-	"github.com/triegs/triegs/cmd/triegs/internal/input"
+	"github.com/triegs/triegs/internal/input"
 )
 
 // inputFlags are the flags of commands that read events.

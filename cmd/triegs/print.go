@@ -7,7 +7,7 @@ import (
 	"iter"
 
 	"github.com/triegs/triegs"
-	"github.com/triegs/triegs/cmd/triegs/internal/output"
+	"github.com/triegs/triegs/internal/output"
 )
 
 // outputFlags are the flags of commands that print rows.

@@ -1,5 +1,5 @@
-// Package output writes the answers of queries as the command line promises
-// them: tsv with one header per query, or jsonl with one object per row. It
+// Package output writes the answers of queries as the command line and the server
+// promise them: tsv with one header per query, or jsonl with one object per row. It
 // owns how a term is printed and how rows are sorted. It never asks a store for
 // anything and writes nothing but what it is given.
 //

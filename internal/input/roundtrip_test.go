@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/triegs/triegs"
-	"github.com/triegs/triegs/cmd/triegs/internal/output"
+	"github.com/triegs/triegs/internal/output"
 )
 
 // TestRoundTrip reads every kind of term back from what the output writes as

@@ -1,6 +1,6 @@
-// Package input turns the text formats of the command line into batches of
-// events: tsv, csv, jsonl and N-Triples, plain or gzip, from files and from
-// standard input. It owns what a line means, how lines are cut into batches and
+// Package input turns the text formats of the command line and the server into
+// batches of events: tsv, csv, jsonl and N-Triples, plain or gzip, from files and
+// from standard input. It owns what a line means, how lines are cut into batches and
 // how a complaint names its line. It never opens a store and never repairs bad
 // input: what a format does not allow is an error with file and line.
 //
