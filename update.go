@@ -3,6 +3,7 @@ package triegs
 import (
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/triegs/triegs/rootvec"
@@ -67,8 +68,11 @@ func (s *Subscription) tell(u *Update, yield func(*Update, error) bool) bool {
 	return yield(u, nil)
 }
 
-// advance waits for the next update. It is false, without an error, after Close.
+// advance waits for the next update. It is false, without an error, after Close. An
+// update behind ones that were left out starts where the first of them did, so that
+// each starts where the one before has led to.
 func (s *Subscription) advance(u *Update) (bool, error) {
+	from := Epoch(math.MaxUint64)
 	for {
 		if s.untold {
 			s.begin(u)
@@ -80,6 +84,10 @@ func (s *Subscription) advance(u *Update) (bool, error) {
 			return false, nil
 		case err != nil:
 			return false, err
+		}
+		if !u.Whole {
+			from = min(from, u.From)
+			u.From = from
 		}
 		if !s.opts.Quiet || u.Whole {
 			return true, nil
