@@ -39,6 +39,24 @@ func (q *Query) Epoch() Epoch { return Epoch(q.q.Epoch) }
 // query is one over the Boolean semiring.
 func (q *Query) Distinct() bool { return q.q.Plan.Query.Distinct }
 
+// Query describes a registered query as it is at the epoch of the snapshot: another
+// one may have its name by now. Errors: ErrNoSuchQuery and those of a snapshot that
+// has ended.
+func (s *Snapshot) Query(name string) (*Query, error) {
+	if err := s.enter(); err != nil {
+		return nil, edge(err)
+	}
+	defer s.leave()
+	q, err := s.schema().Query(name)
+	if err != nil {
+		return nil, edge(err)
+	}
+	return &Query{q}, nil
+}
+
+// Definition describes the query of the subscription, which stays the same one.
+func (s *Subscription) Definition() *Query { return &Query{s.q} }
+
 // Explain tells the class, the join tree, and what the query costs.
 func (q *Query) Explain() *Explanation { return q.q.Plan.Explain() }
 

@@ -361,7 +361,7 @@ func TestLocate(t *testing.T) {
 		{fmt.Errorf("triegs: %w", triegs.ErrReadOnly), "store is read-only"},
 		{context.Canceled, "context canceled"},
 	} {
-		got := locate(b, tc.err)
+		got := b.Locate(tc.err)
 		if !errors.Is(got, tc.err) || message(got) != tc.want {
 			t.Errorf("got %q, want %q", message(got), tc.want)
 		}

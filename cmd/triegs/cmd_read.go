@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/triegs/triegs"
+	"github.com/triegs/triegs/internal/output"
 )
 
 // answersCmd prints the answers of a registered query.
@@ -56,7 +57,7 @@ func (c *selectCmd) Run(a *app) error {
 	}
 	return a.reading(c.source, func(_ *triegs.DB, snap *triegs.Snapshot) error {
 		w := c.writer(a)
-		if err := w.Begin(name, shapeOf(q)); err != nil {
+		if err := w.Begin(name, output.ShapeOf(q)); err != nil {
 			return err
 		}
 		return a.printRows(w, name, snap.Select(a.ctx, c.Text))

@@ -61,7 +61,7 @@ func (d *deltas) print(to triegs.Epoch) error {
 
 // update prints one update. It stops at the first change that has an error.
 func (d *deltas) update(q *triegs.Query, u *triegs.Update) (err error) {
-	d.w.BeginDeltas(q.Name(), shapeOf(q))
+	d.w.BeginDeltas(q.Name(), output.ShapeOf(q))
 	defer func() { err = errors.Join(err, d.w.End()) }()
 	for c, err := range u.Changes() {
 		if err != nil {

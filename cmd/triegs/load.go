@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/triegs/triegs"
 	"github.com/triegs/triegs/internal/input"
@@ -80,7 +78,7 @@ func (a *app) load(db *triegs.DB, f *inputFlags, source string, each func(triegs
 		}
 		epoch, err := db.Append(a.ctx, b.Batch)
 		if err != nil {
-			return locate(b, err)
+			return b.Locate(err)
 		}
 		p.update(in.Events(), epoch)
 		if each != nil {
@@ -100,25 +98,6 @@ func (a *app) tellTimes(db *triegs.DB, inVain bool) {
 	if n := db.Metrics().Waiting; n > 0 {
 		fmt.Fprintf(a.stderr, "triegs: %d events wait for logical time to come to them\n", n)
 	}
-}
-
-// eventIndex is how errors of Append tell the event that is at fault.
-var eventIndex = regexp.MustCompile(`^(?:triegs: )?event (\d+): `)
-
-// locate gives an error of Append the line of the event that it names. Where the
-// batch as a whole is at fault, the line is that of its first event.
-func locate(b *input.Batch, err error) error {
-	if m := eventIndex.FindStringSubmatch(err.Error()); m != nil {
-		if i, convErr := strconv.Atoi(m[1]); convErr == nil {
-			return b.At(i, err)
-		}
-	}
-	for _, fault := range []error{triegs.ErrOverflow, triegs.ErrBudget, triegs.ErrGap, triegs.ErrValue, triegs.ErrTime, triegs.ErrLate} {
-		if errors.Is(err, fault) {
-			return b.At(0, fmt.Errorf("the batch of %d events that begins here: %w", len(b.Events), err))
-		}
-	}
-	return err
 }
 
 // blankScope returns what keeps blank node labels of different documents apart.

@@ -23,24 +23,10 @@ func (f *outputFlags) writer(a *app) *output.Writer {
 // printAnswers prints the answers of a registered query. It stops at the first
 // answer that has an error, since a file with a hole looks complete.
 func (a *app) printAnswers(w *output.Writer, snap *triegs.Snapshot, q *triegs.Query) error {
-	if err := w.Begin(q.Name(), shapeOf(q)); err != nil {
+	if err := w.Begin(q.Name(), output.ShapeOf(q)); err != nil {
 		return err
 	}
 	return a.printRows(w, q.Name(), snap.Answers(q.Name()))
-}
-
-// shapeOf tells what the rows of a query look like.
-func shapeOf(q *triegs.Query) output.Shape {
-	columns := q.Columns()
-	terms := len(columns) - q.Aggregates()
-	shape := output.Shape{Columns: columns[:terms], Values: columns[terms:]}
-	switch {
-	case q.Semiring() != "":
-		shape.Values = []string{"value"}
-	case len(shape.Values) == 0:
-		shape.Counting = !q.Distinct()
-	}
-	return shape
 }
 
 // printRows prints the rows of a query up to the first error. What was printed

@@ -10,6 +10,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,6 +78,8 @@ type Options struct {
 	Batch int
 	// Source is the name of the source that every batch carries; "" = none.
 	Source string
+	// Offset is that of the first event of the first input.
+	Offset uint64
 	// Scope returns the prefix that keeps the blank node labels of the i-th
 	// input apart from those of others. It must be usable at the front of a
 	// blank node label. nil = no prefix.
@@ -128,6 +132,29 @@ func (b *Batch) At(i int, err error) error {
 	return &Error{File: b.File, Line: b.Lines[i], Err: err}
 }
 
+// eventIndex is how errors of DB.Append tell the event that is at fault.
+var eventIndex = regexp.MustCompile(`^(?:triegs: )?event (\d+): `)
+
+// batchFaults are those for which the batch can be at fault as a whole.
+var batchFaults = []error{triegs.ErrOverflow, triegs.ErrBudget, triegs.ErrGap, triegs.ErrValue, triegs.ErrTime, triegs.ErrLate}
+
+// Locate gives an error of DB.Append the line of the event that it names. Where the
+// batch as a whole is at fault, the line is that of its first event; an error that no
+// batch is at fault for comes back as it is.
+func (b *Batch) Locate(err error) error {
+	if m := eventIndex.FindStringSubmatch(err.Error()); m != nil {
+		if i, convErr := strconv.Atoi(m[1]); convErr == nil {
+			return b.At(i, err)
+		}
+	}
+	for _, fault := range batchFaults {
+		if errors.Is(err, fault) {
+			return b.At(0, fmt.Errorf("the batch of %d events that begins here: %w", len(b.Events), err))
+		}
+	}
+	return err
+}
+
 // record is one event or one commit line.
 type record struct {
 	ev     triegs.Event
@@ -174,7 +201,7 @@ func Open(paths []string, opts Options) (*Stream, error) {
 	if opts.Batch < 1 {
 		return nil, fmt.Errorf("%w: a batch of %d events", triegs.ErrValue, opts.Batch)
 	}
-	return &Stream{paths: paths, opts: opts}, nil
+	return &Stream{paths: paths, opts: opts, offset: opts.Offset}, nil
 }
 
 // Next returns the next batch, and io.EOF after the last. The batch is the
@@ -274,7 +301,7 @@ func (s *Stream) wrap(c *source, err error) error {
 }
 
 // Events returns how many events were read so far.
-func (s *Stream) Events() uint64 { return s.offset }
+func (s *Stream) Events() uint64 { return s.offset - s.opts.Offset }
 
 // Close closes the input that is open. Next must not be called after it.
 func (s *Stream) Close() error {

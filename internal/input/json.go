@@ -50,7 +50,7 @@ func (s *scanner) take(c byte) error {
 // end complains if anything is left.
 func (s *scanner) end() error {
 	if s.peek(); s.i < len(s.b) {
-		return s.errorf("%q after the object", clip(s.b[s.i:]))
+		return s.errorf("%q behind the end", clip(s.b[s.i:]))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package input
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/triegs/triegs"
 )
@@ -168,6 +169,23 @@ func (r *jsonlReader) check(seen uint, rec *record, terms *slab) error {
 		copy(rec.ev.Tuple, r.tuple)
 	}
 	return nil
+}
+
+// ParseTerm reads one term in the form that it has in a tuple of jsonl. Errors:
+// ErrSyntax, also for text behind it, and ErrValue.
+func ParseTerm(text string) (triegs.Term, error) {
+	if !utf8.ValidString(text) {
+		return triegs.Term{}, fmt.Errorf("%w: not UTF-8", triegs.ErrSyntax)
+	}
+	s := &scanner{b: []byte(text)}
+	t, err := s.term()
+	if err == nil {
+		err = s.end()
+	}
+	if err != nil {
+		return triegs.Term{}, err
+	}
+	return t, nil
 }
 
 // term reads a term as jsonl writes it.

@@ -44,28 +44,13 @@ type Row interface {
 	Value(i int) any
 }
 
-// Shape says what the rows of a query look like.
-type Shape struct {
-	// Columns are those of the terms.
-	Columns []string
-	// Values name the values behind them: aggregates, or "value" alone.
-	Values []string
-	// Counting tells that answers have a multiplicity, which is then the last
-	// field, n.
-	Counting bool
-}
-
 // Writer writes the answers of one query after the other. It is used by one
 // goroutine.
 type Writer struct {
 	w      *bufio.Writer
-	format Format
 	sorted bool
-
-	name  []byte // the printed name of the query
-	keys  [][]byte
-	shape Shape
-	line  []byte // the fields of a row, separated by tabs
+	enc    Encoder
+	line   []byte
 
 	// Rows that wait to be sorted: fields as in line, one after the other.
 	held []byte
@@ -75,78 +60,65 @@ type Writer struct {
 // New returns a writer to w. With sorted the rows of a query are held until End
 // and written in the order of the bytes of their printed fields.
 func New(w io.Writer, format Format, sorted bool) *Writer {
-	return &Writer{w: bufio.NewWriterSize(w, 64<<10), format: format, sorted: sorted}
+	return &Writer{w: bufio.NewWriterSize(w, 64<<10), enc: Encoder{format: format}, sorted: sorted}
 }
 
 // Begin starts the answers of a query.
 func (w *Writer) Begin(query string, shape Shape) error {
-	w.shape = shape
-	columns := slices.Concat(shape.Columns, shape.Values)
-	if w.format == JSONL {
-		w.name = AppendJSONString(nil, query)
-		w.keys = jsonKeys(columns, shape.Counting)
+	w.enc.Rows(query, shape)
+	if w.enc.format == JSONL {
 		return nil
 	}
-	w.name = AppendEscaped(nil, query)
-	w.line = append(w.line[:0], "query"...)
-	for _, c := range columns {
-		w.line = AppendEscaped(append(w.line, '\t'), c)
+	header := []byte("query")
+	for _, c := range slices.Concat(shape.Columns, shape.Values) {
+		header = AppendEscaped(append(header, '\t'), c)
 	}
 	if shape.Counting {
-		w.line = append(w.line, "\tn"...)
+		header = append(header, "\tn"...)
 	}
-	return w.writeLine(w.line)
+	return w.writeLine(header)
 }
 
-// jsonKeys returns the keys of a row with their quotes and colons. A column may
-// be called query or n; it keeps its name, and the key of ours moves out of the
-// way with underscores in front.
-func jsonKeys(columns []string, counting bool) [][]byte {
-	own := func(key string) string {
-		for slices.Contains(columns, key) {
-			key = "_" + key
-		}
-		return key
-	}
-	names := append([]string{own("query")}, columns...)
-	if counting {
-		names = append(names, own("n"))
-	}
-	keys := make([][]byte, len(names))
-	for i, n := range names {
-		keys[i] = append(AppendJSONString(nil, n), ':')
-	}
-	return keys
-}
+// BeginDeltas starts the changes of an update of a query, for Change and End. There
+// is no header. A row has the epoch, the query, the columns, and what was and is: the
+// values of a query that has some, else the multiplicities.
+func (w *Writer) BeginDeltas(query string, shape Shape) { w.enc.Deltas(query, shape) }
 
 // Row writes one answer.
 func (w *Writer) Row(r Row) error {
-	w.line = append(w.line[:0], w.name...)
-	for i := range w.shape.Columns {
-		w.line = append(w.line, '\t')
-		if w.format == JSONL {
-			w.line = AppendJSON(w.line, r.Term(i))
-		} else {
-			w.line = AppendPlain(w.line, r.Term(i))
-		}
-	}
-	for i := range w.shape.Values {
-		w.line = append(w.line, '\t')
-		if w.format == JSONL {
-			w.line = appendJSONValue(w.line, r.Value(i))
-		} else {
-			w.line = appendPlainValue(w.line, r.Value(i))
-		}
-	}
-	if w.shape.Counting {
-		w.line = strconv.AppendInt(append(w.line, '\t'), r.Multiplicity(), 10)
-	}
+	w.enc.row(r)
+	return w.fields()
+}
+
+// Change writes one change. Where the answer is absent the multiplicity is 0 for a
+// counting query, and what is told is empty (null in jsonl) for others.
+func (w *Writer) Change(epoch triegs.Epoch, c triegs.Change) error {
+	w.enc.change(epoch, c)
+	return w.fields()
+}
+
+// fields writes the fields that the encoder has, or holds them to be sorted.
+func (w *Writer) fields() error {
 	if w.sorted {
-		w.held = append(w.held, w.line...)
+		w.held = append(w.held, w.enc.fields...)
 		w.ends = append(w.ends, len(w.held))
 		return nil
 	}
-	return w.writeLine(w.line)
+	return w.writeLine(w.enc.fields)
+}
+
+// Mark writes the position behind an update of a query: an object with the keys
+// epoch, query and token, or in tsv a line that begins with the word token, where
+// others begin with an epoch. Like those of changes, the keys make way for columns.
+func (w *Writer) Mark(query string, shape Shape, t triegs.Token) error {
+	if w.enc.format != JSONL {
+		_, err := fmt.Fprintf(w.w, "token\t%d\t%s\t%s\n", t.Epoch(), AppendEscaped(nil, query), t)
+		return err
+	}
+	key := func(k string) string { return ownKey(k, shape.Columns) }
+	_, err := fmt.Fprintf(w.w, "{%q:%d,%q:%s,%q:%q}\n", key("epoch"), t.Epoch(),
+		key("query"), AppendJSONString(nil, query), key("token"), t)
+	return err
 }
 
 // End ends the answers of the query: held rows are written, and everything is
@@ -182,32 +154,17 @@ func compareFields(a, b []byte) int {
 	}
 }
 
-// writeLine writes the fields of a row, or a header, as the format wants it.
-// JSON text never holds a bare tab, so fields can be told apart in both.
+// writeLine writes the fields of a row, or a header, as a line.
 func (w *Writer) writeLine(fields []byte) error {
-	if w.format != JSONL {
-		w.w.Write(fields)
-		return w.w.WriteByte('\n')
-	}
-	for i := 0; ; i++ {
-		field, rest, more := bytes.Cut(fields, tab)
-		w.w.WriteByte("{,"[min(i, 1)])
-		w.w.Write(w.keys[i])
-		w.w.Write(field)
-		if !more {
-			_, err := w.w.WriteString("}\n")
-			return err
-		}
-		fields = rest
-	}
+	w.line = append(w.enc.assemble(w.line[:0], fields), '\n')
+	_, err := w.w.Write(w.line)
+	return err
 }
-
-var tab = []byte{'\t'}
 
 // Count writes the number of answers of a query and the sum of their
 // multiplicities, and flushes.
 func (w *Writer) Count(query string, distinct, total int64) error {
-	if w.format == JSONL {
+	if w.enc.format == JSONL {
 		fmt.Fprintf(w.w, "{\"query\":%s,\"distinct\":%d,\"total\":%d}\n", AppendJSONString(nil, query), distinct, total)
 	} else {
 		fmt.Fprintf(w.w, "%s\t%d\t%d\n", AppendEscaped(nil, query), distinct, total)
