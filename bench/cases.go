@@ -22,7 +22,7 @@ func (c *Case) Measure(dir string) ([]Figure, error) {
 
 // Subjects lists what there are cases of.
 func Subjects() []string {
-	return []string{"structures", "answers", "delay", "log", "durable", "windows", "queries", "writes"}
+	return []string{"structures", "answers", "delay", "log", "durable", "windows", "queries", "writes", "followers"}
 }
 
 // Cases lists the cases of a subject at the given size: 1 is full, less is for
@@ -44,6 +44,8 @@ func Cases(subject string, size float64) ([]*Case, error) {
 		return windowCases(scaled(1_000_000)), nil
 	case "writes":
 		return hopCases(), nil
+	case "followers":
+		return followCases(scaled(200_000)), nil
 	case "queries":
 		return queryCases(scaled(200_000)), nil
 	}

@@ -274,6 +274,7 @@ type byAPI struct {
 	db     *triegs.DB
 	events []triegs.Event // of the epoch under construction
 	terms  []triegs.Term  // of the events, two each
+	last   triegs.Epoch   // that was appended
 }
 
 func startAPI(s *Stream) (program, error) {
@@ -302,8 +303,8 @@ func (b *byAPI) event(op triegs.Op, i int) {
 	b.events = append(b.events, triegs.Event{Op: op, Relation: b.s.Relations[e.Rel], Tuple: b.terms[n : n+2]})
 }
 
-func (b *byAPI) append() error {
-	_, err := b.db.Append(context.Background(), triegs.Batch{Events: b.events})
+func (b *byAPI) append() (err error) {
+	b.last, err = b.db.Append(context.Background(), triegs.Batch{Events: b.events})
 	return err
 }
 

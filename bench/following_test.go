@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+)
+
+// BenchmarkFollowing is a follower of every change, an operation being one update of
+// a stream in epochs of 200; see BenchmarkPaired.
+//
+//	go test ./bench -run '^$' -bench Following/path3/ids -benchtime 200000x -cpuprofile cpu.out
+func BenchmarkFollowing(b *testing.B) {
+	const window = 200_000
+	for _, w := range workloads[:3] {
+		for how, c := range map[string]Contender{followIDs: Engine, followTerms: API} {
+			b.Run(w.Name+"/"+how, func(b *testing.B) {
+				slides := max(100, b.N/200*100)
+				s := w.Stream(window, slides+1, 1)
+				p, err := start(c, s)
+				if err != nil {
+					b.Fatal(err)
+				}
+				m := &following{Run: Run{Updates: 200}, s: s, p: p}
+				if err := p.load(); err != nil {
+					b.Fatal(err)
+				}
+				if err := m.start(how, 1); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				b.ResetTimer()
+				if err := m.slides(0, slides); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				b.ReportMetric(float64(m.changes())/float64(2*slides), "changes/op")
+				if err := m.end(slides); err != nil {
+					b.Fatal(err)
+				}
+			})
+		}
+	}
+}
+
+// TestFollowing compares what followers take with what the program by hand tells.
+func TestFollowing(t *testing.T) {
+	t.Parallel()
+	for _, w := range workloads[:3] {
+		const window, slides = 3000, 200
+		s := w.Stream(window, slides+1, .01)
+		hand, err := newHandDeltas(w, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want changeSink
+		for _, e := range s.Live(0) {
+			hand.change(true, e, nil)
+		}
+		for i := range slides + 1 {
+			hand.change(true, s.Edges[window+i], &want)
+			hand.change(false, s.Edges[i], &want)
+		}
+		for _, how := range []string{followIDs, followTerms, followNewest} {
+			t.Run(fmt.Sprint(w.Name, " ", how), func(t *testing.T) {
+				c := API
+				if how == followIDs {
+					c = Engine
+				}
+				p, err := start(c, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.close()
+				m := &following{Run: Run{Updates: 4}, s: s, p: p}
+				if err := p.load(); err != nil {
+					t.Fatal(err)
+				}
+				if err := m.start(how, 2); err != nil {
+					t.Fatal(err)
+				}
+				if err := m.slides(0, slides); err != nil {
+					t.Fatal(err)
+				}
+				if err := m.end(slides); err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range m.followers {
+					if f.out.sum != want.sum || f.out.n > want.n {
+						t.Errorf("%d changes that add up to %x, want at most %d and %x", f.out.n, f.out.sum, want.n, want.sum)
+					}
+				}
+			})
+		}
+	}
+}
