@@ -192,14 +192,52 @@ func (c *structural) revaluedIn(node int, t *track, fact []uint64) bool {
 // been noted, which saves the walk at the leaves over them.
 type noted struct {
 	structural
+	stakes []*stake // by node, nil if changes have not been dealt out
+	dealt  dealt
 	leaf   *node    // nil while tries are walked
 	rows   []uint64 // of the leaf's relation, behind the current one
 	shifts []uint64 // and those whose weight is the same
 	row    []uint64 // the current one, nil for a shift
 }
 
+// dealt are changes that have been dealt out to a stake.
+type dealt struct {
+	on     bool // they are walked
+	stake  *stake
+	stride int
+	at, n  int
+}
+
+// change is the current one, with both weights.
+func (d *dealt) change() []uint64 {
+	i := d.at - 1
+	if !d.stake.all {
+		i = int(d.stake.rows[i])
+	}
+	return d.stake.of.changes[i*d.stride : (i+1)*d.stride]
+}
+
+// open goes before the first of the changes dealt out to st.
+func (d *dealt) open(st *stake, stride int) {
+	*d = dealt{on: true, stake: st, stride: stride, n: len(st.rows)}
+	if st.all {
+		d.n = len(st.of.changes) / stride
+	}
+}
+
 func (c *noted) seek(node int) bool {
 	n := &c.q.nodes[node]
+	c.dealt.on = false
+	if c.stakes != nil {
+		switch st := c.stakes[node]; {
+		case st.of.gathered:
+			c.node = node
+			c.dealt.open(st, n.columns+2)
+			return c.dealt.n > 0
+		case !st.all:
+			return false
+		}
+	}
 	// The one tuple without columns leaves no trace in a list of shifts.
 	if n.leaf == nil || n.relation.cleared || n.relation.arity == 0 {
 		c.leaf = nil
@@ -210,6 +248,10 @@ func (c *noted) seek(node int) bool {
 }
 
 func (c *noted) next() bool {
+	if d := &c.dealt; d.on {
+		d.at++
+		return d.at <= d.n
+	}
 	if c.leaf == nil {
 		return c.structural.next()
 	}
@@ -232,6 +274,10 @@ func (c *noted) next() bool {
 
 func (c *noted) change() (tuple []uint64, before, after int64) {
 	switch {
+	case c.dealt.on:
+		row := c.dealt.change()
+		n := len(row) - 2
+		return row[:n], int64(row[n]), int64(row[n+1])
 	case c.leaf == nil:
 		return c.structural.change()
 	case c.row == nil:

@@ -125,15 +125,18 @@ func (s *Store) markAbove(v *view) {
 			continue
 		}
 		for j := range v.toggledKeys() {
-			s.call(c, v.toggledKey(j), int32(j))
+			s.called = s.concerned(s.called[:0], c, v.toggledKey(j))
+			for _, r := range s.called {
+				s.handRow(r, int32(j))
+			}
 		}
 	}
 }
 
-// call brings group j, which has the given key, to the members of a crowd that it
-// concerns. It looks at no more tuples than there are members, and brings it to
-// all if there are more.
-func (s *Store) call(c *crowd, key []uint64, j int32) {
+// concerned appends the members of a crowd that a group with the given key concerns,
+// some more than once. It looks at no more tuples than there are members, and
+// takes all members if there are more.
+func (s *Store) concerned(dst []*reader, c *crowd, key []uint64) []*reader {
 	s.prefix = s.prefix[:0]
 	for _, at := range c.at {
 		s.prefix = append(s.prefix, key[at])
@@ -144,18 +147,16 @@ func (s *Store) call(c *crowd, key []uint64, j int32) {
 	group := c.groups[0]
 	for n := 0; s.cursor.Next(); n++ {
 		if n == len(c.members) {
-			for _, r := range c.members {
-				s.handRow(r, j)
-			}
-			return
+			return append(dst, c.members...)
 		}
 		s.cursor.Columns(tuple, 0)
 		for _, r := range group.of(tuple) {
 			if has(tuple, r.consts) {
-				s.handRow(r, j)
+				dst = append(dst, r)
 			}
 		}
 	}
+	return dst
 }
 
 // calls is how many groups of the child may concern the view.

@@ -109,7 +109,7 @@ func (s *Store) deltas(q *Query, d *Deltas) {
 	if !ok {
 		c = &noted{structural: structural{old: &Bound{earlier: true}, now: new(Bound)}}
 	}
-	c.q = q
+	c.q, c.stakes = q, nil
 	space := s.arena.Space()
 	c.old.bind(q, space, s.before)
 	c.now.bind(q, space, s.roots)

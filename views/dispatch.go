@@ -10,8 +10,9 @@ import (
 // ids, so that a row costs what it concerns and not how many queries there are.
 type reader struct {
 	consts []constCol
-	view   *view   // nil for a derived relation
-	rows   []int32 // numbers of its rows in the version under construction
+	view   *view     // nil for a derived relation, and for kept answers
+	of     *interest // that of kept answers, nil for others
+	rows   []int32   // numbers of its rows in the version under construction
 }
 
 // has reports whether a row has constants.
@@ -119,6 +120,8 @@ func (s *Store) handRow(r *reader, i int32) {
 // markReader has what reads a row looked at.
 func (s *Store) markReader(r *reader) {
 	switch {
+	case r.of != nil:
+		s.stir(r.of)
 	case r.view == nil:
 	case r.view.leaf != nil:
 		s.markAbove(r.view)
@@ -137,6 +140,9 @@ func (s *Store) dispatch(r *Relation) {
 		return // all views are looked at then
 	}
 	s.deal(&r.readers, r.changes, len(r.changes)/(r.arity+2), r.arity+2)
+	for _, in := range r.interests {
+		s.stir(in)
+	}
 	for _, x := range r.indexes {
 		for _, t := range x.subs {
 			if t.settle(); t.n > 0 {
@@ -229,6 +235,7 @@ func (s *Store) delist(v *view) {
 
 // settleViews forgets what views have noted in the version.
 func (s *Store) settleViews() {
+	s.settleStakes()
 	for _, v := range s.visited {
 		if v.changed != nil {
 			v.changed.reset()

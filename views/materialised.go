@@ -16,9 +16,11 @@ import (
 // deltas of the extension, with the multiplicities as counters (the first paper's
 // AnsQ over the second paper's views).
 type materialised struct {
-	of   *Query // the extension
-	head []query.Var
-	walk Deltas
+	of     *Query // the extension
+	head   []query.Var
+	walk   Deltas
+	stakes []*stake // by node of the extension
+	owed   bool     // they may have changed in the version under construction
 }
 
 // materialise makes the answers of q, whose nodes are those of the extension so
@@ -32,6 +34,9 @@ func (c *compiler) materialise() error {
 	d, err := c.share(d)
 	if err != nil {
 		return err
+	}
+	if d.answers.stakes == nil {
+		c.s.stakeOut(d)
 	}
 	q.nodes = []node{{view: &view{relation: &d.Relation, unit: q.unit}, parent: -1, vars: head}}
 	c.leaf(&q.nodes[0], columnsOf(head))
@@ -62,14 +67,16 @@ func (m *materialised) sign(b *strings.Builder) {
 }
 
 // refoldAnswers brings kept answers up to date with the version under construction,
-// behind the propagation.
-func (s *Store) refoldAnswers(d *derived) error {
-	if !slices.ContainsFunc(d.answers.of.nodes, func(n node) bool { return n.relation != nil && n.relation.touched }) {
+// behind the propagation. stakes are what changes have been dealt out to, by node; nil
+// has all changes looked at.
+func (s *Store) refoldAnswers(d *derived, stakes []*stake) error {
+	if stakes == nil && !slices.ContainsFunc(d.answers.of.nodes, func(n node) bool { return n.relation != nil && n.relation.touched }) {
 		return nil
 	}
+	defer d.work.stop(s, s.start())
 	s.startFolding(d, false)
 	w := &d.answers.walk
-	s.deltas(d.answers.of, w)
+	s.noted(d).stakes = stakes
 	before, after := w.old.Values(), w.now.Values()
 	value := w.Value
 	for w.Next() {

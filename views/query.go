@@ -64,9 +64,10 @@ type view struct {
 	columns   int       // of the trie
 	lead      []uint64
 	work      work
-	unit      bool     // weights read from the trie count as 1
-	changed   *toggles // prefixes of lead and key; nil at a root
-	gone      bool     // empty in the version under construction since a relation was cleared
+	unit      bool      // weights read from the trie count as 1
+	changed   *toggles  // prefixes of lead and key; nil at a root
+	interest  *interest // of kept answers, nil if it has none
+	gone      bool      // empty in the version under construction since a relation was cleared
 
 	// For inner nodes: how a tuple of the relation becomes one of the trie, and
 	// where the partners of a tuple are found.
@@ -234,6 +235,9 @@ func (s *Store) forget(q *Query) (unused []*view) {
 		delete(s.derivedBy, d.signature)
 		if d.reader != nil {
 			d.operands[0].relation.readers.remove(d.reader)
+		}
+		if d.answers != nil {
+			s.giveUp(d)
 		}
 		needed = false
 	}

@@ -29,6 +29,8 @@ type Store struct {
 	due       []uint64            // bits of the views to look at in the version under construction
 	visited   []*view             // that were looked at
 	served    []*reader           // that have rows
+	stirred   []*interest         // that have changes
+	owed      []*derived          // kept answers to bring up to date
 	viewBy    map[string]*view    // by signature
 	derivedBy map[string]*derived // those of both kinds by signature
 	queries   []*Query
@@ -61,6 +63,8 @@ type Store struct {
 	prefix   []uint64 // where a scan starts
 	probe    []uint64 // a key that is looked up
 	cursor   trie.Cursor
+	called   []*reader // members of a crowd
+	climber  climber
 	folding
 	terms   Terms
 	beside  bool             // it belongs to a hydration
@@ -96,12 +100,13 @@ type Relation struct {
 	tracks  []*track // by track of the payload; nil where nothing is lifted
 	// changes of the version under construction: rows of arity words, the
 	// weight before and the weight after.
-	changes []uint64
-	readers readers  // of the changes
-	shifts  []uint64 // tuples whose weight is the same, and a track has changed
-	touched bool
-	work    work
-	cleared bool // all facts have gone, and changes does not list them
+	changes   []uint64
+	readers   readers     // of the changes
+	interests []*interest // of kept answers in all of them
+	shifts    []uint64    // tuples whose weight is the same, and a track has changed
+	touched   bool
+	work      work
+	cleared   bool // all facts have gone, and changes does not list them
 }
 
 // Index is a relation's tuples in the order cols of its columns.
@@ -337,14 +342,7 @@ func (s *Store) bringUp() error {
 	if err := s.halted(); err != nil {
 		return err
 	}
-	for _, d := range s.answers {
-		began := s.start()
-		if err := s.refoldAnswers(d); err != nil {
-			return err
-		}
-		d.work.stop(s, began)
-	}
-	return nil
+	return s.refoldAll()
 }
 
 // applyRelation brings the indexes of a base relation up to date.
