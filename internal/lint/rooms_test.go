@@ -33,7 +33,8 @@ var rooms = map[string][]string{
 	"dict":             {"mvcc"},
 	"trie":             {"mvcc"},
 	"mvcc":             {},
-	"fuzz":             {""},
+	"summary":          {""},
+	"fuzz":             {"", "summary"},
 	"bench":            {"", "epoch", "views", "trie", "catalog", "query"},
 
 	"internal/term":      {},
