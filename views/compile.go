@@ -31,7 +31,8 @@ func (c *compiler) met(r *Relation) {
 // far.
 func (s *Store) compile(p *plan.Plan, r Resolver, check func() error) (*Query, error) {
 	s.check, s.stopped = check, check()
-	q := &Query{Plan: p, unit: p.Query.Distinct, flat: len(p.Payload.Outputs) > 0 && !p.Payload.Counted}
+	b := &body{uses: 1, unit: p.Query.Distinct, flat: len(p.Payload.Outputs) > 0 && !p.Payload.Counted}
+	q := &Query{Plan: p, body: b, making: new(making)}
 	s.terms = r
 	c := &compiler{s: s, q: q, r: r, p: p}
 	if err := c.algebras(); err != nil {
@@ -100,18 +101,20 @@ func (c *compiler) node(i int) error {
 
 // base is the relation that an alias reads.
 func (c *compiler) base(a *plan.Alias) *Relation {
-	number := 0
-	if a.Valued {
-		number = c.r.ValuedRelation(a.Relation, a.Window)
-	} else {
-		number = c.r.RelationNumber(a.Relation, a.Window)
-	}
-	base := c.s.relations[number]
+	base := c.s.baseOf(a, c.r)
 	if !slices.Contains(c.q.bases, base) {
 		c.q.bases = append(c.q.bases, base)
 	}
 	c.met(base)
 	return base
+}
+
+// baseOf is the relation that an alias reads.
+func (s *Store) baseOf(a *plan.Alias, r Resolver) *Relation {
+	if a.Valued {
+		return s.relations[r.ValuedRelation(a.Relation, a.Window)]
+	}
+	return s.relations[r.RelationNumber(a.Relation, a.Window)]
 }
 
 // alias sets the relation of a node, its own or a derived one, and returns the

@@ -27,7 +27,7 @@ type materialised struct {
 // far, a relation, and q a query of one node that reads it.
 func (c *compiler) materialise() error {
 	q, head := c.q, c.p.Query.Head
-	q.inner = &Query{Plan: c.p, nodes: q.nodes, unit: q.unit, flat: q.flat, algebras: q.algebras}
+	q.inner = &Query{Plan: c.p, body: &body{nodes: q.nodes, unit: q.unit, flat: q.flat, algebras: q.algebras}}
 	q.nodes = nil
 	d := &derived{answers: &materialised{of: q.inner, head: head}, width: len(head), keep: ascending(len(head)), support: !c.p.Payload.Counted}
 	d.tracks = c.tracks(func(int) bool { return true })

@@ -13,20 +13,31 @@ import (
 // Query is a plan that is maintained: each node of the tree with the trie that
 // readers walk. What readers use never changes after Register.
 type Query struct {
-	Plan     *plan.Plan
+	Plan *plan.Plan
+	*body
+	*making
+	before QueryWork // when it was registered
+}
+
+// body is what a plan has been compiled into, for all queries that have that plan.
+type body struct {
+	uses     int             // queries
 	nodes    []node          // pre-order, as in the plan
 	unit     bool            // weights do not count: every answer has multiplicity 1
 	flat     bool            // weights are no multiplicities: every answer is given 1
 	clusters [][]clusterNode // by cluster of the plan, the nodes of its tree
-	before   QueryWork       // when it was registered
 	inner    *Query          // whose answers, folded, are those of this one; nil if it has none
-	made     []use           // indexes that did not exist before, while it is being made
 	fed      []*derived
-	slots    []int // that were not in use before, while it is being made
 	// algebras are those of the tracks of the payload.
 	algebras []semiring.Algebra
 	bases    []*Relation
-	met      []*Relation // in the order of compile, while it is being made
+}
+
+// making is what is known of a query while it is being made.
+type making struct {
+	made  []use       // indexes that did not exist before
+	slots []int       // that were not in use before
+	met   []*Relation // in the order of compile
 }
 
 type use struct {
@@ -121,10 +132,13 @@ type Resolver interface {
 // version.
 //
 // Cost is that of sorting the facts of each relation for which a new order is
-// needed.
+// needed, and next to nothing where a query with the same plan is there.
 func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, error) {
 	s.begin()
-	q, err := s.compile(p, r, check)
+	q, err := s.copyOf(p, r), error(nil)
+	if q == nil {
+		q, err = s.compile(p, r, check)
+	}
 	if !s.loading {
 		s.spare = spareRows{}
 		// An epoch needs little of what filling a query has taken.
@@ -146,7 +160,7 @@ func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, 
 		s.restore()
 		return nil, err
 	}
-	q.made, q.slots, q.met = nil, nil, nil
+	q.making = nil
 	for _, rel := range q.bases {
 		s.trim(rel)
 	}
@@ -154,6 +168,23 @@ func (s *Store) Register(p *plan.Plan, r Resolver, check func() error) (*Query, 
 	q.before = s.workOf(q)
 	s.queries = append(s.queries, q)
 	return q, nil
+}
+
+// copyOf is a further query with a plan that one is registered with, nil if there is
+// none, or one that the names of relations meant others to.
+func (s *Store) copyOf(p *plan.Plan, r Resolver) *Query {
+	i := slices.IndexFunc(s.queries, func(q *Query) bool { return q.Plan == p })
+	if i < 0 {
+		return nil
+	}
+	b := s.queries[i].body
+	for j := range p.Aliases {
+		if !slices.Contains(b.bases, s.baseOf(&p.Aliases[j], r)) {
+			return nil
+		}
+	}
+	b.uses++
+	return &Query{Plan: p, body: b, making: new(making)}
 }
 
 // Finally sets what Register and Adopt ask once a query is filled and can still be
@@ -209,6 +240,10 @@ func (s *Store) trimDerived() {
 // forget takes q out of all lists, and returns the views that nobody uses any
 // more. It leaves the tries themselves alone.
 func (s *Store) forget(q *Query) (unused []*view) {
+	s.queries = slices.DeleteFunc(s.queries, func(o *Query) bool { return o == q })
+	if q.uses--; q.uses > 0 {
+		return nil
+	}
 	nodes := q.nodes
 	if q.inner != nil {
 		nodes = slices.Concat(nodes, q.inner.nodes)
@@ -246,7 +281,6 @@ func (s *Store) forget(q *Query) (unused []*view) {
 		s.derived, s.answers = slices.DeleteFunc(s.derived, unneeded), slices.DeleteFunc(s.answers, unneeded)
 		s.annotated = slices.DeleteFunc(s.annotated, unneeded)
 	}
-	s.queries = slices.DeleteFunc(s.queries, func(o *Query) bool { return o == q })
 	return unused
 }
 

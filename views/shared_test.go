@@ -1,6 +1,8 @@
 package views
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -71,6 +73,49 @@ func (l *lab) recompute(q *Query) {
 					l.t.Fatalf("%s: node %d has %v, child %d has no %v", q.Plan.Tree(), i, tuple, k, key)
 				}
 			}
+		}
+	}
+}
+
+// TestCopies: queries with one plan are compiled once, are maintained until the last
+// of them goes, and one that is refused in the end takes nothing with it.
+func TestCopies(t *testing.T) {
+	for _, text := range []string{
+		"Q(x, y, z) :- a(x, y), b(y, z).",
+		"Q(y, count()) :- a(x, y), b(y, z).",
+		"Q(x, z) :- a(x, y), b(y, z).",
+	} {
+		l := newLab(t)
+		p, err := plan.Compile(l.parse(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.relation("a", 2)
+		l.relation("b", 2)
+		l.epoch("+a 1 2", "+b 2 3")
+		all := []*Query{l.register(p), l.register(p), l.register(p)}
+		views, relations := len(l.s.views), len(l.s.derivedBy)
+		if all[0].body != all[1].body || all[0] == all[1] {
+			t.Fatalf("%s: the copy has views of its own", text)
+		}
+		refused := errors.New("refused")
+		if _, err := l.s.Register(p, l, func() error { return refused }); !errors.Is(err, refused) {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for i, q := range all {
+			l.epoch(fmt.Sprintf("+a %d 2", 10+i))
+			l.recomputed(q)
+			if len(l.s.queries) != len(all)-i || len(l.s.views) != views || len(l.s.derivedBy) != relations {
+				t.Fatalf("%s: %d queries, %d views, %d relations", text, len(l.s.queries), len(l.s.views), len(l.s.derivedBy))
+			}
+			if n := l.s.Work(q).Updates; n != uint64(i)+1 {
+				t.Errorf("%s: %d updates since copy %d was registered", text, n, i)
+			}
+			l.s.Drop(q)
+			l.seal()
+		}
+		if len(l.s.queries)+len(l.s.views)+len(l.s.derivedBy) > 0 {
+			t.Errorf("%s: %d queries, %d views, %d relations are left", text, len(l.s.queries), len(l.s.views), len(l.s.derivedBy))
 		}
 	}
 }
