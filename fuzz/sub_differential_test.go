@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/triegs/triegs"
+	"github.com/triegs/triegs/internal/oracle"
 	"github.com/triegs/triegs/internal/randq"
 )
 
@@ -27,8 +28,21 @@ func side(r *triegs.Row, value func(i int) any) string {
 		if v == nil {
 			return strings.Join(parts, " ")
 		}
-		parts = append(parts, fmt.Sprintf("%T:%v", v, v))
+		parts = append(parts, kinded(v))
 	}
+}
+
+// kinded prints a value with its kind, and those inside of it with theirs.
+func kinded(v any) string {
+	list, ok := v.([]any)
+	if !ok {
+		return fmt.Sprintf("%T:%v", v, v)
+	}
+	parts := make([]string, len(list))
+	for i, x := range list {
+		parts[i] = kinded(x)
+	}
+	return "[" + strings.Join(parts, " ") + "]"
 }
 
 // answersOf prints the answers of a snapshot.
@@ -104,7 +118,35 @@ type subscriber struct {
 	queries map[string]*randq.Query
 	epochs  []told
 	rng     *rand.Rand
-	deltas  int
+	met     map[string]int // deltas, queries and what they are
+	pace    int            // of logical time, ns for each epoch
+}
+
+// meet counts what a query is.
+func (k *subscriber) meet(q *randq.Query, class string) {
+	k.met["queries"]++
+	k.met[class]++
+	relations := map[string]bool{}
+	windows, annotated := q.Window != (oracle.Window{}), false
+	for _, a := range q.Atoms {
+		if relations[a.Relation] {
+			k.met["self-joins"]++
+			break
+		}
+		relations[a.Relation] = true
+	}
+	for _, a := range q.Atoms {
+		windows = windows || a.Window != (oracle.Window{})
+		annotated = annotated || a.Annotated
+	}
+	for what, is := range map[string]bool{
+		"windows": windows, "annotated": annotated, "aggregates": len(q.Aggregates) > 0, "sets": q.Set,
+		"distinct": q.Distinct, "semirings": q.Semiring != "", "counts": len(q.Aggregates) == 0 && q.Semiring == "" && !q.Distinct,
+	} {
+		if is {
+			k.met[what]++
+		}
+	}
 }
 
 // next takes the next update of a subscription.
@@ -169,7 +211,18 @@ func (k *subscriber) pair(name string, from int) error {
 		if u.Token != last.token {
 			return fmt.Errorf("the update leads to epoch %d, want %d", u.Epoch, last.token.Epoch())
 		}
-		k.deltas++
+		k.met["deltas"]++
+		switch d := len(k.epochs) - 1 - from; {
+		case opts.Mode == triegs.SnapshotFirst:
+			k.met["from nothing"]++
+		case d == 1:
+			k.met["near"]++
+		case d >= 30:
+			k.met["far"]++
+		}
+		if opts.Where != nil {
+			k.met["where"]++
+		}
 		return checkUpdate(u, len(q.Head), before, after)
 	})
 	if err != nil {
@@ -205,16 +258,18 @@ func (k *subscriber) run(c randq.Case) error {
 	ctx := context.Background()
 	for i := range c.Queries {
 		q := &c.Queries[i]
-		if _, err := k.db.Register(ctx, q.Name, q.Text(), options(q)...); err != nil {
+		registered, err := k.db.Register(ctx, q.Name, q.Text(), options(q)...)
+		if err != nil {
 			return fmt.Errorf("register %s: %w", q.Text(), err)
 		}
 		k.queries[q.Name] = q
+		k.meet(q, registered.Class())
 	}
 	if err := k.note(); err != nil {
 		return err
 	}
 	for i, b := range c.Epochs {
-		in := batch(b.Events, i)
+		in := batch(b.Events, i*k.pace)
 		in.IgnoreMissing = b.IgnoreMissing
 		if _, err := k.db.Append(ctx, in); err != nil {
 			continue // refused, which other tests are about
@@ -238,37 +293,65 @@ func (k *subscriber) run(c randq.Case) error {
 	return nil
 }
 
+// subscribedCase draws a case: every third with windows, every tenth with epochs
+// that are far from each other.
+func subscribedCase(seed uint64) randq.Case {
+	size := annotatedSize(16)
+	size.Windows = seed%3 == 0
+	if seed%10 == 0 {
+		size.Epochs = 80
+	}
+	return randq.New(seed, size)
+}
+
 // checkSubscriptions runs a case with all of its epochs retained.
-func checkSubscriptions(c randq.Case, seed uint64) (deltas int, err error) {
+func checkSubscriptions(c randq.Case, seed uint64) (met map[string]int, err error) {
 	db, err := triegs.Open("", &triegs.Options{RetainedEpochs: 1000})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	k := &subscriber{db: db, queries: map[string]*randq.Query{}, rng: rand.New(rand.NewPCG(seed, 6))}
+	k := &subscriber{
+		db: db, queries: map[string]*randq.Query{}, rng: rand.New(rand.NewPCG(seed, 6)),
+		met: map[string]int{}, pace: 1,
+	}
+	if seed%3 == 0 {
+		k.pace = 10 // as fast as the times of the events
+	}
 	err = k.run(c)
-	return k.deltas, errors.Join(err, db.Close())
+	return k.met, errors.Join(err, db.Close())
 }
 
 // TestSubscriptionsRandom compares the deltas between random pairs of epochs, near
 // and far, with the answers at both: random queries of all acyclic classes with any
-// head, aggregates and semirings, filtered or not; and the updates of every epoch.
+// head, aggregates, semirings and windows, filtered or not; and the updates of every
+// epoch.
 func TestSubscriptionsRandom(t *testing.T) {
 	stores := sized(2000, 300, 60) / queriesEach
-	deltas := 0
+	met := map[string]int{}
 	for i := range stores {
 		seed := uint64(60_000 + i)
-		c := randq.New(seed, annotatedSize(16))
-		n, err := checkSubscriptions(c, seed)
+		c := subscribedCase(seed)
+		did, err := checkSubscriptions(c, seed)
 		if err != nil {
 			t.Fatal(reportWith(c, seed, err, func(c randq.Case) error {
 				_, err := checkSubscriptions(c, seed)
 				return err
 			}))
 		}
-		deltas += n
+		for what, n := range did {
+			met[what] += n
+		}
 	}
-	t.Logf("%d stores, %d deltas", stores, deltas)
-	if deltas < 20*stores {
-		t.Errorf("only %d deltas in %d stores", deltas, stores)
+	t.Logf("%d stores: %v", stores, met)
+	if met["deltas"] < 20*stores {
+		t.Errorf("only %d deltas in %d stores", met["deltas"], stores)
+	}
+	for _, what := range []string{
+		"self-joins", "windows", "annotated", "aggregates", "sets", "distinct", "semirings", "counts",
+		"from nothing", "near", "far", "where",
+	} {
+		if met[what] == 0 {
+			t.Errorf("nothing of %q was met", what)
+		}
 	}
 }
