@@ -47,8 +47,9 @@
 // The stream begins now; with snapshot=1 with the whole answer; with from=TOKEN, or
 // the header Last-Event-ID, which goes before both, behind that position. With
 // snapshot=1 a position that is not kept any more begins with the whole answer again;
-// else it is 410. each=1 makes an event of every epoch, where-columns select answers
-// (where.COLUMN=TERM), part=N limits the changes of an event.
+// else it is 410. each=1 makes an event of every epoch, as long as no more than
+// Options.Buffer wait; where-columns select answers (where.COLUMN=TERM), part=N limits
+// the changes of an event.
 //
 // An update is one event, whatever its size, and is written as it is walked:
 //

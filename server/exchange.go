@@ -41,6 +41,9 @@ func (x *exchange) run(r route) error {
 			return refused(err)
 		}
 	}
+	if x.r.ContentLength != 0 && !r.verb.Writes() {
+		return badRequest("the request must not have a body")
+	}
 	return r.serve(x)
 }
 

@@ -54,6 +54,9 @@ type Options struct {
 
 	// MaxStreams is how many streams of updates may be open. Default 256.
 	MaxStreams int
+	// Buffer is how many epochs may wait for a stream that takes each; behind more it
+	// gets one update of all. See triegs.SubscribeOptions. Default 1024.
+	Buffer int
 	// MaxPages is how many walks over pages may be open, each of which pins an epoch
 	// and keeps one page of 1 MiB at most, or of one row. Default 64.
 	MaxPages int
@@ -91,7 +94,7 @@ func (o Options) withDefaults() Options {
 
 // validate refuses what has no meaning. It runs after withDefaults.
 func (o Options) validate() error {
-	if o.MaxStreams < 0 || o.MaxPages < 0 || o.MaxBody < 0 {
+	if o.MaxStreams < 0 || o.Buffer < 0 || o.MaxPages < 0 || o.MaxBody < 0 {
 		return fmt.Errorf("%w: limits of a server must not be negative", triegs.ErrValue)
 	}
 	if min(o.PageIdle, o.PageAge, o.WriteTimeout, o.ReadTimeout, o.Heartbeat) < 0 {

@@ -91,6 +91,10 @@ func (h *Handler) methods(m map[string]route) http.HandlerFunc {
 			return
 		}
 		defer x.leave()
+		if r.ContentLength != 0 {
+			// Before an answer net/http reads what is left of a body, and that may not come.
+			_ = x.deadline(x.rc.SetReadDeadline, h.opts.ReadTimeout) // the connection is at its end then
+		}
 		method := r.Method
 		if method == http.MethodHead {
 			method = http.MethodGet

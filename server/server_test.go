@@ -302,7 +302,7 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for _, o := range []Options{{MaxStreams: -1}, {MaxPages: -1}, {MaxBody: -1}, {PageIdle: -1}, {PageAge: -1}, {WriteTimeout: -1}, {ReadTimeout: -1}, {Heartbeat: -1}} {
+	for _, o := range []Options{{MaxStreams: -1}, {Buffer: -1}, {MaxPages: -1}, {MaxBody: -1}, {PageIdle: -1}, {PageAge: -1}, {WriteTimeout: -1}, {ReadTimeout: -1}, {Heartbeat: -1}} {
 		if _, err := New(db, o); !errors.Is(err, triegs.ErrValue) {
 			t.Errorf("%+v: got %v", o, err)
 		}
@@ -346,7 +346,11 @@ func TestAuthorize(t *testing.T) {
 		if tc.key != "" {
 			header = []string{"Authorization", tc.key}
 		}
-		status, h, body := s.do(tc.method, tc.path, `{"relation":"R","tuple":["a","b"]}`, header...)
+		text := ""
+		if tc.action.Verb.Writes() {
+			text = `{"relation":"R","tuple":["a","b"]}`
+		}
+		status, h, body := s.do(tc.method, tc.path, text, header...)
 		if status != tc.status || len(asked) != 1 || asked[0] != tc.action {
 			t.Errorf("%s %s: %d, asked %v", tc.method, tc.path, status, asked)
 		}

@@ -76,7 +76,7 @@ func (x *exchange) updates() error {
 
 // subscribing is how the client wants to be told.
 func (x *exchange) subscribing(p *params) (triegs.SubscribeOptions, error) {
-	opts := triegs.SubscribeOptions{PerEpoch: p.flag("each"), Where: p.where()}
+	opts := triegs.SubscribeOptions{PerEpoch: p.flag("each"), Buffer: x.h.opts.Buffer, Where: p.where()}
 	if p.flag("snapshot") {
 		opts.Mode = triegs.SnapshotFirst
 	}

@@ -21,21 +21,25 @@ type body struct {
 	from io.Reader
 }
 
+// Read reads a piece. Behind the last one there is no deadline any more: what watches
+// the connection from then on would take it for the end of the client.
 func (b *body) Read(p []byte) (int, error) {
 	if err := b.x.deadline(b.x.rc.SetReadDeadline, b.x.h.opts.ReadTimeout); err != nil {
 		return 0, err
 	}
-	return b.from.Read(p)
+	n, err := b.from.Read(p)
+	if errors.Is(err, io.EOF) {
+		if err := b.x.deadline(b.x.rc.SetReadDeadline, 0); err != nil {
+			return n, err
+		}
+	}
+	return n, err
 }
 
-// body is the body of the request, of so many bytes at most. Close it before anything
-// else is waited for: the deadline would end the request.
+// body is the body of the request, of so many bytes at most.
 func (x *exchange) body(limit int64) *body {
 	return &body{x, http.MaxBytesReader(x.w, x.r.Body, limit)}
 }
-
-// Close takes the deadline away.
-func (b *body) Close() error { return b.x.deadline(b.x.rc.SetReadDeadline, 0) }
 
 // register registers the text in the body.
 func (x *exchange) register() error {
@@ -47,9 +51,8 @@ func (x *exchange) register() error {
 	if p.bad != nil {
 		return p.bad
 	}
-	b := x.body(maxText)
-	text, err := io.ReadAll(b)
-	if err = errors.Join(err, b.Close()); err != nil {
+	text, err := io.ReadAll(x.body(maxText))
+	if err != nil {
 		return err
 	}
 	q, err := x.h.db.Register(x.ctx, x.name(), string(text), opts...)
@@ -127,9 +130,7 @@ func (x *exchange) append() error {
 	if p.bad != nil {
 		return p.bad
 	}
-	body := x.body(x.h.opts.MaxBody)
-	defer body.Close()
-	text := bufio.NewReader(body)
+	text := bufio.NewReader(x.body(x.h.opts.MaxBody))
 	if magic, _ := text.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) || x.r.Header.Get("Content-Encoding") != "" {
 		return &fault{status: http.StatusUnsupportedMediaType, code: "encoding", message: "the body must not be compressed"}
 	}
@@ -150,7 +151,6 @@ func (x *exchange) append() error {
 		f.applied = &done
 		return &f
 	}
-	_ = body.Close() // what was applied stays, whatever becomes of the connection
 	return x.reply(http.StatusOK, done)
 }
 
