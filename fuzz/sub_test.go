@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -101,6 +102,45 @@ func TestSUB01(t *testing.T) {
 	last := scaled(100_000, 5000) - 1
 	w.wantUpdate(merged, fmt.Sprintf("%d: (x%d,y):0>1", w.epoch(), last%7))
 	w.wantUpdate(merged, fmt.Sprintf("%d: (c,d):0>1", w.do("+R(c,d)")))
+}
+
+// TestBAK06Tokens: the positions of subscribers belong to one life. Those of the
+// first are refused by the second, also of epochs that both have had, and hold in
+// the first after a restart.
+func TestBAK06Tokens(t *testing.T) {
+	root := t.TempDir()
+	first, backup, second := filepath.Join(root, "first"), filepath.Join(root, "backup"), filepath.Join(root, "second")
+	token := func(w *world) triegs.Token {
+		s := w.snapshot()
+		defer func() { _ = s.Close() }() // always nil
+		return s.Token()
+	}
+	w := newWorld(t, first, nil)
+	w.register("q", "q(x, y) :- R(x, y).")
+	w.do("+R(a,b)")
+	before := token(w)
+	if err := w.db.Backup(w.ctx, backup); err != nil {
+		t.Fatal(err)
+	}
+	w.do("+R(first,life)")
+	after := token(w)
+	if err := triegs.Restore(w.ctx, backup, second); err != nil {
+		t.Fatal(err)
+	}
+	other := newWorld(t, second, nil)
+	if got := token(other); got.Epoch() != before.Epoch() || got == before {
+		t.Errorf("the second life begins at %v of epoch %d, the first was at %v", got, got.Epoch(), before)
+	}
+	other.do("+R(second,life)")
+	for what, from := range map[string]triegs.Token{"at the backup": before, "behind it": after} {
+		s, err := other.db.Subscribe(other.ctx, "q", triegs.SubscribeOptions{Mode: triegs.FromToken, Token: from})
+		if !errors.Is(err, triegs.ErrTimeline) {
+			t.Errorf("the token of the first life %s: %v, %v, want ErrTimeline", what, s, err)
+		}
+	}
+	w.reopen(first, nil)
+	s := w.subscribe("q", triegs.SubscribeOptions{Mode: triegs.FromToken, Token: after})
+	w.wantUpdate(s, fmt.Sprintf("%d: (c,d):0>1", w.do("+R(c,d)")))
 }
 
 // A position of a future that a crash took away is refused.
