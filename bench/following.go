@@ -133,6 +133,8 @@ func (b *byEngine) follow(f *follower) func() error {
 	at := &rootvec.Follower{Each: true, Buffer: 1 << 20, Holds: func(rootvec.Catalog) bool { return true }}
 	old := b.e.Current.Follow(at, func(rootvec.Catalog) {})
 	q := old.Catalog.(*epoch.Schema).Views[b.s.Name]
+	was, is := q.Bind(old.Space, old.Roots), q.Bind(old.Space, old.Roots)
+	d := q.Deltas(was, is)
 	return func() error {
 		defer func() {
 			b.e.Current.Leave(at)
@@ -145,9 +147,12 @@ func (b *byEngine) follow(f *follower) func() error {
 				<-published
 				continue
 			}
-			if err := b.takeChanges(q, q.Deltas(q.Bind(old.Space, old.Roots), q.Bind(now.Space, now.Roots)), &f.out); err != nil {
+			is.Rebind(now.Space, now.Roots)
+			d.Rebind(was, is)
+			if err := b.takeChanges(q, d, &f.out); err != nil {
 				return err
 			}
+			was, is = is, was
 			if b.e.Current.Unpin(old) {
 				b.e.TryCollect()
 			}

@@ -21,6 +21,7 @@ type Differ struct {
 	tuple         []uint64
 	before, after int64
 	path          []diffFrame
+	warm          uint64 // keeps the loads of pair alive
 
 	// Where one side is no node, both are walked in step: columns from.. of the
 	// tuple are those of the cursors from column from-base on.
@@ -38,9 +39,8 @@ type diffFrame struct {
 	whole bool   // a child belongs to one id
 	swap  bool   // inside: x is of the new trie
 	col   int32  // column that the nodes branch on
-	at    int32  // next place (wide, packed)
 	mine  int32  // inside: digit at which other stands
-	left  uint64 // digits not visited yet (all but wide)
+	left  uint64 // digits not visited yet, of like nodes only those that differ
 	other uint64 // inside: the word that stands at digit mine
 }
 
@@ -189,7 +189,7 @@ func (d *Differ) enter(x, y uint64, col int) {
 	switch {
 	case nx == nil || ny == nil:
 	case shiftOf(nx) == shiftOf(ny) && nx[2] == ny[2]:
-		d.path = append(d.path, pair(nx, ny, col))
+		d.path = append(d.path, d.pair(nx, ny, col))
 		return
 	case shiftOf(nx) < shiftOf(ny) && covers(ny, nx):
 		d.path = append(d.path, inside(ny, nx, x, true, col))
@@ -221,17 +221,49 @@ func covers(high, low []uint64) bool {
 	return above(low[2]<<(shiftOf(low)+digitBits), shiftOf(high)) == high[2]
 }
 
-// pair is the frame of two nodes of the same place.
-func pair(x, y []uint64, col int) diffFrame {
+// pair is the frame of two nodes of the same place. It loads the blocks of all
+// children that differ, side by side, where the walk would wait for one after the
+// other.
+func (d *Differ) pair(x, y []uint64, col int) diffFrame {
 	f := diffFrame{x: x, y: y, mode: diffMixed, whole: shiftOf(x) == 0, col: int32(col)}
+	bitmap := bitmapOf(x) | bitmapOf(y)
+	if last := f.whole && col+1 == len(d.tuple); last { // children are weights
+		f.left = bitmap
+		return f
+	}
 	switch {
 	case wide(x[0]) && wide(y[0]):
 		f.mode = diffWide
+		xs, ys := x[nodeHeader:nodeHeader+fanout], y[nodeHeader:nodeHeader+fanout]
+		for i, word := range xs {
+			if word != ys[i] {
+				f.left |= 1 << i
+				d.warm += loaded(d.old, word) + loaded(d.new, ys[i])
+			}
+		}
 	case !wide(x[0]) && !wide(y[0]) && bitmapOf(x) == bitmapOf(y):
 		f.mode = diffPacked
+		n := countOf(x[0])
+		xs, ys := x[nodeHeader:nodeHeader+n], y[nodeHeader:nodeHeader+n]
+		for i, word := range xs {
+			if word != ys[i] {
+				f.left |= bitmap & -bitmap
+				d.warm += loaded(d.old, word) + loaded(d.new, ys[i])
+			}
+			bitmap &= bitmap - 1
+		}
+	default:
+		f.left = bitmap
 	}
-	f.left = bitmapOf(x) | bitmapOf(y)
 	return f
+}
+
+// loaded is the first word of the block that word refers to, or word.
+func loaded(s Space, word uint64) uint64 {
+	if isBlock(word) {
+		return s.block(refOf(word))[0]
+	}
+	return word
 }
 
 // inside is the frame of the node high, and of the node low at word, which stands
@@ -248,33 +280,19 @@ func inside(high, low []uint64, word uint64, swap bool, col int) diffFrame {
 
 // next goes to the next digit at which the children differ.
 func (f *diffFrame) next() (x, y uint64, digit int, ok bool) {
-	switch f.mode {
-	case diffWide:
-		xs, ys := f.x[nodeHeader:nodeHeader+fanout], f.y[nodeHeader:nodeHeader+fanout]
-		for i := int(f.at); i < fanout; i++ {
-			if xs[i] != ys[i] {
-				f.at = int32(i) + 1
-				return xs[i], ys[i], i, true
-			}
-		}
-		f.at = fanout
-	case diffPacked:
-		n := countOf(f.x[0])
-		xs, ys := f.x[nodeHeader:nodeHeader+n], f.y[nodeHeader:nodeHeader+n]
-		left := f.left
-		for i := int(f.at); i < n; i++ {
-			now := left
-			left &= left - 1
-			if xs[i] != ys[i] {
-				f.at, f.left = int32(i)+1, left
-				return xs[i], ys[i], bits.TrailingZeros64(now), true
-			}
-		}
-		f.at = int32(n)
-	default:
+	if f.mode != diffWide && f.mode != diffPacked {
 		return f.nextMixed()
 	}
-	return 0, 0, 0, false
+	if f.left == 0 {
+		return 0, 0, 0, false
+	}
+	digit = bits.TrailingZeros64(f.left)
+	f.left &= f.left - 1
+	at := nodeHeader + digit
+	if f.mode == diffPacked {
+		at = nodeHeader + slot(bitmapOf(f.x), uint(digit))
+	}
+	return f.x[at], f.y[at], digit, true
 }
 
 // nextMixed is next where the children stand in different places.

@@ -382,6 +382,35 @@ func (s Space) Warm(root uint64, tuple []uint64) uint64 {
 	return word
 }
 
+// WarmPrefix is Warm for a prefix of the tuples of a trie over k columns. It loads the
+// first block of the group behind it as well.
+func (s Space) WarmPrefix(root uint64, k int, prefix []uint64) uint64 {
+	if len(prefix) == k {
+		return s.Warm(root, prefix)
+	}
+	word := root
+	for len(prefix) > 0 && isBlock(word) {
+		if word&tagMask == tagWide {
+			word, prefix = s.stepWide(word, prefix)
+			continue
+		}
+		b := s.block(refOf(word))
+		if kindOf(b[0]) == kindLeaf {
+			return b[leafHeader+countOf(b[0])>>1]
+		}
+		shift := shiftOf(b)
+		bitmap, d := bitmapOf(b), digit(prefix[0], shift)
+		if bitmap&(1<<d) == 0 {
+			return b[0]
+		}
+		word = b[nodeHeader+slot(bitmap, d)]
+		if shift == 0 {
+			prefix = prefix[1:]
+		}
+	}
+	return loaded(s, word)
+}
+
 // Alone reports whether the current run is all there is below the prefix.
 func (c *Cursor) Alone() bool { return c.start == 0 && c.pos == c.first }
 

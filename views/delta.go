@@ -49,6 +49,7 @@ type Deltas struct {
 	pass   pass
 	seed   int  // node whose changes are walked
 	begun  bool // they are
+	seeds  seeds
 	open   bool // a seed has more answers, perhaps
 	base   factor
 	climbs int          // levels that go up
@@ -98,6 +99,15 @@ func (q *Query) Deltas(old, now *Bound) *Deltas {
 	return d
 }
 
+// Rebind starts a walk from another pair of versions of the query of d, in the memory
+// that d has: one like a walk before allocates nothing. What was fixed is so no more.
+// It must not be used on the walks of Matching.
+func (d *Deltas) Rebind(old, now *Bound) {
+	f := d.from.(*structural)
+	f.old, f.now, f.fixed = old, now, nil
+	d.reset(d.q, old, now, f)
+}
+
 // deltas makes d walk the answers of q that the version under construction has
 // changed so far, in the memory that d has. Of a query with tracks it gives all
 // answers of which a weight or a value of a track has changed somewhere, whether
@@ -125,7 +135,7 @@ func (d *Deltas) reset(q *Query, old, now *Bound, from changes) {
 		d.same, d.onPath, d.revalues = make([]bool, k), make([]bool, k), make([]bool, k)
 		d.room = make([]deltaLevel, k-1)
 		d.binding = make([]uint64, q.vars())
-		d.dead = newDeadKeys(q)
+		d.dead, d.seeds = newDeadKeys(q), newSeeds(k)
 		d.value = d.Value
 	}
 	d.old, d.now, d.from, d.touched, d.fixed = old, now, from, false, nil
@@ -135,6 +145,7 @@ func (d *Deltas) reset(q *Query, old, now *Bound, from changes) {
 		d.same[i] = old.nodes[i].root == now.nodes[i].root && !d.revalues[i]
 	}
 	d.dead.clear()
+	d.seeds.reset()
 	d.pass, d.seed, d.begun, d.open = passNew, 0, false, false
 	if q.Plan.Never {
 		d.pass = passOver
@@ -196,13 +207,13 @@ func (d *Deltas) nextSeed() bool {
 	for d.pass < passOver {
 		for ; d.seed < len(d.q.nodes); d.seed++ {
 			if !d.begun {
-				if d.begun = d.from.seek(d.seed); !d.begun {
+				if d.begun = d.seekSeeds(); !d.begun {
 					continue
 				}
 				d.arrange(d.seed)
 			}
-			for d.from.next() {
-				if d.takeSeed() {
+			for row := d.nextSeedRow(); row != nil; row = d.nextSeedRow() {
+				if d.takeSeed(row) {
 					return true
 				}
 			}
@@ -215,25 +226,13 @@ func (d *Deltas) nextSeed() bool {
 	return false
 }
 
-// takeSeed binds the variables of a changed tuple. It is false for one that the
-// pass does not start from.
-func (d *Deltas) takeSeed() bool {
+// takeSeed binds the variables of a tuple that the pass starts from. It is false where
+// one of them is fixed to another id.
+func (d *Deltas) takeSeed(row []uint64) bool {
 	n := &d.q.nodes[d.seed]
-	tuple, before, after := d.from.change()
-	before, after = n.count(before), n.count(after)
-	if d.pass == passGone {
-		if after != 0 || before == 0 {
-			return false
-		}
-		d.base = factor{here: before}
-	} else {
-		if after == 0 || before == after && !d.revalued(d.seed, tuple) {
-			return false
-		}
-		d.base = factor{here: after, there: before}
-	}
-	tuple = tuple[len(n.lead):]
 	d.Steps++
+	d.base = factor{here: int64(row[n.columns]), there: int64(row[n.columns+1])}
+	tuple := row[len(n.lead):]
 	return d.bind(n.key, tuple) && d.bind(n.rest, tuple[len(n.key):])
 }
 

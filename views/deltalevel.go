@@ -88,6 +88,7 @@ func (d *Deltas) arrange(i int) {
 			}
 		}
 	}
+	d.arrangeFetch(&d.q.nodes[i])
 }
 
 // addLevel adds the level of node j, which is the parent of below if it is

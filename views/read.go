@@ -35,6 +35,9 @@ func (q *Query) Bind(space trie.Space, roots []uint64) *Bound {
 	return b
 }
 
+// Rebind ties b to another root vector, in the memory that it has.
+func (b *Bound) Rebind(space trie.Space, roots []uint64) { b.bind(b.q, space, roots) }
+
 // bind makes b what Bind returns, in the memory that b has.
 func (b *Bound) bind(q *Query, space trie.Space, roots []uint64) {
 	b.q, b.space, b.roots = q, space, roots
