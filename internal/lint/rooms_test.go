@@ -35,7 +35,7 @@ var rooms = map[string][]string{
 	"mvcc":             {},
 	"summary":          {""},
 	"fuzz":             {"", "summary"},
-	"bench":            {"", "epoch", "views", "trie", "catalog", "query"},
+	"bench":            {"", "epoch", "views", "rootvec", "trie", "catalog", "query"},
 
 	"internal/term":      {},
 	"internal/errs":      {},
