@@ -86,7 +86,7 @@ func OpenContext(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	// to count here.
 	db.engine.Budget(o.MemoryBudget)
 	db.engine.Clock(time.Now)
-	db.engine.Current.Retain(uint64(o.RetainedEpochs))
+	db.retain()
 	if o.EventTime { // whatever was in force when the store was written
 		db.engine.SetTime(true, int64(o.Lateness))
 	} else {
@@ -111,6 +111,8 @@ func (db *DB) recover(ctx context.Context, dir string) error {
 		Fallback:       o.Fallback,
 		TermCache:      o.DictionaryCacheBytes,
 		Semirings:      o.Semirings,
+		Wanted:         db.wanted,
+		Reached:        db.reached,
 		Progress:       o.progress(),
 		Now:            time.Now,
 	})
@@ -122,6 +124,9 @@ func (db *DB) recover(ctx context.Context, dir string) error {
 	db.upkeep.tail = uint64(report.Log.TailBytes)
 	for _, why := range report.Damaged {
 		o.Logger.Error("a damaged checkpoint was passed over", "reason", why)
+	}
+	if report.Missed != nil {
+		o.Logger.Error("earlier epochs could not be had again", "reason", report.Missed)
 	}
 	if report.Log.Renewed {
 		o.Logger.Error("the log ended before the checkpoint, the disk has lost it",

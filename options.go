@@ -140,9 +140,18 @@ type Options struct {
 
 	// RetainedEpochs is how many epochs before the current one are kept, so that a
 	// subscription can go on from a Token of any of them. Each keeps the memory in
-	// which it differs from the next, and that counts for MemoryBudget. They are not
-	// kept over a restart. Default 0: only the current one.
+	// which it differs from the next, and that counts for MemoryBudget. Over a restart
+	// they are kept as far as the checkpoints and the log reach back: Open then replays
+	// them, from the log, instead of loading a state behind them. Default 0: only the
+	// current one.
 	RetainedEpochs int
+
+	// RetainFrom has Open keep the epochs from that of the token on, as far as the
+	// checkpoints and the log reach back, as if RetainedEpochs were as many. A token
+	// of another store or timeline, or of an epoch that cannot be had any more, is not
+	// an error of Open but one of Subscribe. Default: none.
+	RetainFrom Token
+
 	// CheckpointBytes is how much the log may take before a checkpoint is taken in
 	// the background, which is about what a later Open has to replay; Close takes
 	// one behind 1 MiB of log. One that fails tells OnEvent and is tried again by

@@ -7,7 +7,7 @@ func (db *DB) Recovery() RecoveryReport {
 	r := db.report
 	return RecoveryReport{
 		Created: r.Log.Created, Epochs: r.Epochs, Events: r.Events,
-		Checkpoint: Epoch(r.Checkpoint), Damaged: r.Damaged, Replanned: r.Replanned,
+		Checkpoint: Epoch(r.Checkpoint), Passed: Epoch(r.Passed), Damaged: r.Damaged, Replanned: r.Replanned,
 		LogLost: r.Log.Renewed, CutBytes: r.Log.CutBytes, CutFile: r.Log.CutFile, CutOffset: r.Log.CutOffset,
 		Terms: r.Terms, Facts: r.Facts, Views: r.Views, Scan: r.Scan, Replay: r.Replay,
 	}
@@ -18,6 +18,10 @@ type RecoveryReport struct {
 	Created bool // the store did not exist before
 	// Checkpoint is the epoch of the checkpoint that was loaded, 0 if none.
 	Checkpoint Epoch
+	// Passed is the epoch of the newest checkpoint where an older state was loaded
+	// because the epochs between are kept (Options.RetainedEpochs, RetainFrom): it
+	// was replayed instead. Else 0.
+	Passed Epoch
 	// Damaged are checkpoints that were passed over, each with the reason; none
 	// without Options.Fallback.
 	Damaged []string

@@ -186,7 +186,7 @@ func (db *DB) checkpointStats() CheckpointStats {
 	defer u.mu.Unlock()
 	c := u.stats
 	if c.Epoch == 0 {
-		c.Epoch = Epoch(db.report.Checkpoint)
+		c.Epoch = Epoch(max(db.report.Checkpoint, db.report.Passed))
 	}
 	if db.store != nil && db.store.Log != nil {
 		c.LogBytes = db.logBytes()

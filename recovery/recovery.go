@@ -58,6 +58,13 @@ type Options struct {
 	// TermCache bounds the memory for texts of terms that are in a checkpoint,
 	// in bytes; 0 keeps all of them in memory.
 	TermCache int64
+	// Wanted, if it is not nil, gives the epoch behind which all epochs are wanted one
+	// by one, though a checkpoint of epoch newest has them; newest or more for none.
+	Wanted func(id wal.Identity, newest uint64) uint64
+	// Reached, if it is not nil, is called with the state from which the log is
+	// replayed, and behind each epoch of it. Another engine begins anew: what was
+	// wanted could not be had.
+	Reached func(e *epoch.Engine)
 	// Progress, if it is not nil, is called when a phase begins, and now and
 	// then while it goes on.
 	Progress func(Progress)
@@ -85,6 +92,8 @@ type Progress struct {
 type Report struct {
 	Log        wal.Report
 	Checkpoint uint64   // its epoch, 0 if none was loaded
+	Passed     uint64   // the epoch of the newest one where another state was loaded, since what lies between was wanted
+	Missed     error    // why what was wanted could not be had, though the newest checkpoint could
 	Damaged    []string // checkpoints that were passed over, with the reason
 	Replanned  []string // queries whose plan is another one than when they were saved
 	Epochs     uint64   // replayed
@@ -157,7 +166,7 @@ func (s *Store) open(ctx context.Context, r *Report) error {
 		return err
 	}
 	s.Log, s.id = log, log.Identity()
-	if err := s.replay(ctx, r); err != nil {
+	if err := s.replayWanted(ctx, r); err != nil {
 		return err
 	}
 	// A checkpoint that was passed over tells how far the store has come, which
@@ -192,9 +201,17 @@ func (s *Store) load(ctx context.Context, id wal.Identity, r *Report) (covered u
 	if err != nil {
 		return 0, err
 	}
+	if covered, err := s.loadWanted(ctx, r); covered > 0 || err != nil {
+		return covered, err
+	}
+	return s.loadNewest(ctx, r)
+}
+
+// loadNewest loads the newest checkpoint that may be used, into a fresh engine.
+func (s *Store) loadNewest(ctx context.Context, r *Report) (covered uint64, err error) {
 	list := s.checkpoints.List()
 	for i, info := range list {
-		loaded, err := s.loadOne(ctx, info, r)
+		loaded, err := s.loadOne(ctx, info, true, r)
 		if err == nil {
 			s.saver.saved = info.Epoch
 			return loaded, nil
@@ -224,8 +241,9 @@ func (s *Store) begin() {
 	s.Engine.Track()
 }
 
-// loadOne brings the fresh engine to the state of one checkpoint.
-func (s *Store) loadOne(ctx context.Context, info checkpoint.Info, r *Report) (covered uint64, err error) {
+// loadOne brings the fresh engine to the state of one checkpoint. Without spill all
+// its terms stay in memory: the newest checkpoint may not have them.
+func (s *Store) loadOne(ctx context.Context, info checkpoint.Info, spill bool, r *Report) (covered uint64, err error) {
 	reader, err := s.checkpoints.Load(ctx, info)
 	if err != nil {
 		return 0, err
@@ -249,7 +267,7 @@ func (s *Store) loadOne(ctx context.Context, info checkpoint.Info, r *Report) (c
 		s.tell(Progress{Phase: name, Epoch: h.Epoch})
 	}
 	// Before they are read, so that they never are in memory all at once.
-	if s.o.TermCache > 0 {
+	if s.o.TermCache > 0 && spill {
 		if err := s.Engine.SpillTerms(h.LastTerm, s.checkpoints, s.o.TermCache); err != nil {
 			return 0, err
 		}
@@ -304,6 +322,7 @@ func (s *Store) replay(ctx context.Context, r *Report) error {
 	first := s.Engine.Last() + 1
 	last := s.Log.Last()
 	s.tell(Progress{Phase: "log", Epoch: first - 1, Last: last})
+	s.reached()
 	err := s.Log.Replay(ctx, first, func(index uint64, payload []byte) error {
 		rec, err := record.Decode(payload)
 		if err != nil {
@@ -314,7 +333,11 @@ func (s *Store) replay(ctx context.Context, r *Report) error {
 		if r.Epochs&0x3ff == 0 {
 			s.tell(Progress{Phase: "log", Epoch: index, Last: last})
 		}
-		return s.Engine.Replay(ctx, rec)
+		if err := s.Engine.Replay(ctx, rec); err != nil {
+			return err
+		}
+		s.reached()
+		return nil
 	})
 	r.Replay = s.o.Now().Sub(start)
 	return err

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/triegs/triegs/internal/errs"
 )
 
 // Replay calls fn for the entries from, from+1, ... up to the last one that
 // was acknowledged when Replay began (in SyncEpoch: that is durable). from = 0
-// means the first entry of the log as it was opened and since cut; an earlier
-// one is errs.ErrValue. payload is valid only during the call. An error of fn ends
+// means the first entry of the log as it was opened and since cut. What Open has
+// not read, because a checkpoint covers it, can be replayed as far as it is still
+// there and is checked then; an earlier entry is errs.ErrValue. payload is valid only during the call. An error of fn ends
 // the replay and is returned as it is, so is ctx's; damage found on the way is
 // a *CorruptError, and a Close ends it with errs.ErrClosed.
 //
@@ -33,9 +35,6 @@ func (l *Log) Replay(ctx context.Context, from uint64, fn func(index uint64, pay
 	if from == 0 {
 		from = first
 	}
-	if from < first {
-		return fmt.Errorf("%w: replay from entry %d, the log begins at entry %d", errs.ErrValue, from, first)
-	}
 	if from > limit {
 		return ctx.Err()
 	}
@@ -44,6 +43,9 @@ func (l *Log) Replay(ctx context.Context, from uint64, fn func(index uint64, pay
 		return fmt.Errorf("replay: %w", err)
 	}
 	segs := list.segs
+	if from < first && (len(segs) == 0 || segs[0].first > from) {
+		return fmt.Errorf("%w: replay from entry %d, the log begins at entry %d", errs.ErrValue, from, first)
+	}
 	for len(segs) > 1 && segs[1].first <= from {
 		segs = segs[1:]
 	}
@@ -101,4 +103,15 @@ func (l *Log) closedErr() error {
 		return errs.ErrClosed
 	}
 	return nil
+}
+
+// Oldest gives the entry with which the oldest segment of the store in dir begins,
+// 0 where there is no log. What lies between it and the last entry may still turn
+// out to be missing, or damaged.
+func Oldest(dir string) (uint64, error) {
+	list, err := listLog(filepath.Join(dir, logName))
+	if err != nil || len(list.segs) == 0 {
+		return 0, err
+	}
+	return list.segs[0].first, nil
 }
