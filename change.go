@@ -78,24 +78,51 @@ func (u *Update) leave() {
 	}
 }
 
-// deltas starts the walk over what differs, nil if nothing can.
-func (u *Update) deltas() (d *views.Deltas, was, are *views.Values, err error) {
+// walker is what walks the changes of an update, in memory that the next update uses
+// again.
+type walker struct {
+	d        *views.Deltas
+	old, now *views.Bound
+	was, are *views.Values
+}
+
+// walker takes that of the subscription, or a new one while another loop has it. It
+// goes back with rest.
+func (u *Update) walker() *walker {
+	if w := u.s.idle.Swap(nil); w != nil {
+		return w
+	}
+	return new(walker)
+}
+
+func (u *Update) rest(w *walker) { u.s.idle.Store(w) }
+
+// start puts the walk before the first change. It is false if nothing can differ.
+func (w *walker) start(u *Update) (bool, error) {
 	fixed, err := u.fixed()
 	if err != nil {
-		return nil, nil, nil, err
+		return false, err
 	}
 	if fixed == nil && len(u.s.where) > 0 {
-		return nil, nil, nil, nil
+		return false, nil
 	}
-	view := u.s.view
-	now := view.Bind(u.now.vector.Space, u.now.vector.Roots)
+	view, to := u.s.view, u.now.vector
 	if u.old == nil {
-		return view.Matching(now, fixed), nil, now.Values(), nil
+		now := view.Bind(to.Space, to.Roots)
+		*w = walker{d: view.Matching(now, fixed), now: now, are: now.Values()}
+		return true, nil
 	}
-	old := view.Bind(u.old.vector.Space, u.old.vector.Roots)
-	d = view.Deltas(old, now)
-	d.Fix(fixed)
-	return d, old.Values(), now.Values(), nil
+	from := u.old.vector
+	if w.old == nil { // it has not been through a walk between two states
+		w.old, w.now = view.Bind(from.Space, from.Roots), view.Bind(to.Space, to.Roots)
+		w.d, w.was, w.are = view.Deltas(w.old, w.now), w.old.Values(), w.now.Values()
+	} else {
+		w.old.Rebind(from.Space, from.Roots)
+		w.now.Rebind(to.Space, to.Roots)
+		w.d.Rebind(w.old, w.now)
+	}
+	w.d.Fix(fixed)
+	return true, nil
 }
 
 // fixed are the ids of the terms in Where, by variable; nil if there are none, or one
@@ -120,18 +147,20 @@ func (u *Update) fixed() ([]uint64, error) {
 
 // walk is what Changes does while both states are in use.
 func (u *Update) walk(yield func(Change, error) bool) {
-	d, was, are, err := u.deltas()
-	if err != nil {
+	w := u.walker()
+	defer u.rest(w)
+	switch some, err := w.start(u); {
+	case err != nil:
 		yield(Change{}, edge(err))
 		return
-	}
-	if d == nil {
+	case !some:
 		return
 	}
 	terms := u.s.db.engine.Dict()
 	faults := terms.Faults()
-	row := u.now.newRow(u.s.q.Plan.Query)
-	r := changeReader{d: d, head: u.s.q.Plan.Query.Head, was: was, are: are, row: row, value: d.Value}
+	row := u.now.newRow(u.s.q.Plan.Query).remembering()
+	d := w.d
+	r := changeReader{d: d, head: u.s.q.Plan.Query.Head, was: w.was, are: w.are, row: row, value: d.Value}
 	for {
 		if err := u.over(); err != nil {
 			yield(Change{}, edge(err))
@@ -218,6 +247,8 @@ func (u *Update) changes() (bool, error) {
 		return false, err
 	}
 	defer u.leave()
-	d, _, _, err := u.deltas()
-	return d != nil && d.Next(), err
+	w := u.walker()
+	defer u.rest(w)
+	some, err := w.start(u)
+	return some && w.d.Next(), err
 }

@@ -7,13 +7,22 @@ import (
 )
 
 // Row is one answer. A row that an enumeration yields is valid until the next
-// step; Clone keeps it.
+// step and belongs to the goroutine of the loop; Clone keeps it, and makes a row
+// that many may read.
 type Row struct {
 	columns      []string // those of values behind those of ids
 	ids          []uint64
 	values       []any
 	terms        *dict.Dict
 	multiplicity int64
+	known        []knownTerm // by column, nil where nothing is remembered
+}
+
+// knownTerm is the term that a column had when it was asked for last. From one answer
+// to the next most columns stay as they are.
+type knownTerm struct {
+	id   uint64 // 0 for none
+	term Term
 }
 
 // Columns names the columns: those of the output variables, then those of the
@@ -22,13 +31,14 @@ func (r *Row) Columns() []string { return r.columns }
 
 // Term is the value of column i, counted from 0. It panics when there is no
 // such column, as indexing a slice does. The term is read from the dictionary
-// at each call. Where its text has left the memory and cannot be read (see
+// when it is asked for, and not again while the column has the same one in the rows
+// that follow. Where its text has left the memory and cannot be read (see
 // Options.DictionaryCacheBytes) it is the absent Term, and the next step of the
 // enumeration is an error. An aggregate that is one number or one term is that
 // term, any other the absent one.
 func (r *Row) Term(i int) Term {
 	if i < len(r.ids) {
-		return r.terms.Term(r.ids[i])
+		return r.term(i)
 	}
 	if i >= len(r.columns) {
 		panic("triegs: no such column")
@@ -44,6 +54,22 @@ func (r *Row) Term(i int) Term {
 		return v
 	}
 	return Term{}
+}
+
+// term is the term of an id column.
+func (r *Row) term(i int) Term {
+	if r.known == nil {
+		return r.terms.Term(r.ids[i])
+	}
+	k := &r.known[i]
+	if k.id != r.ids[i] {
+		if k.term = r.terms.Term(r.ids[i]); k.term.IsZero() { // it could not be read
+			k.id = 0
+			return Term{}
+		}
+		k.id = r.ids[i]
+	}
+	return k.term
 }
 
 // Get is the value of the column with the given name.
@@ -80,7 +106,14 @@ func (r *Row) Value(i int) any {
 // Clone returns a row that stays valid.
 func (r *Row) Clone() *Row {
 	c := *r
+	c.known = nil
 	c.ids = slices.Clone(r.ids)
 	c.values = slices.Clone(r.values)
 	return &c
+}
+
+// remembering makes r one that remembers the terms of the rows before, for a loop.
+func (r *Row) remembering() *Row {
+	r.known = make([]knownTerm, len(r.ids))
+	return r
 }

@@ -270,7 +270,7 @@ func (s *Snapshot) Answers(query string) iter.Seq2[*Row, error] {
 // enumerate yields the answers of b until there are no more, the consumer stops,
 // or the snapshot or ctx ends.
 func (s *Snapshot) enumerate(ctx context.Context, q *query.Query, b *views.Bound, yield func(*Row, error) bool) {
-	row := s.newRow(q)
+	row := s.newRow(q).remembering()
 	done := ctx.Done()
 	terms := s.db.engine.Dict()
 	faults := terms.Faults()

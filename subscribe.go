@@ -115,6 +115,7 @@ type Subscription struct {
 	done     chan struct{} // closed at the end
 	over     atomic.Pointer[error]
 	ranging  atomic.Bool
+	idle     atomic.Pointer[walker]
 
 	mu     sync.Mutex
 	untold bool      // the whole answer is wanted and was not told

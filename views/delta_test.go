@@ -561,6 +561,17 @@ func TestDeltasAllocate(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("an answer allocates %v times", n)
 	}
+	if n := testing.AllocsPerRun(10, func() {
+		old.Rebind(old.space, old.roots)
+		d.Rebind(old, now)
+		for range 1000 {
+			if !d.Next() {
+				t.Fatal("too few answers")
+			}
+		}
+	}); n > 0 {
+		t.Errorf("a walk in the memory of another allocates %v times", n)
+	}
 	h.note("-b y z")
 	var inside Deltas
 	h.apply(func(q *Query) {
@@ -577,6 +588,28 @@ func TestDeltasAllocate(t *testing.T) {
 			t.Errorf("a walk in the writer allocates %v times", n)
 		}
 	})
+}
+
+// TestDeltasRebound: one cursor walks pairs of versions that have nothing to do with each
+// other, forth and back, also where more is gone than is kept for the second pass, and
+// where it was left in the middle.
+func TestDeltasRebound(t *testing.T) {
+	h, q := newHistoryOf(t, "Q(x,y,z) :- a(x,y), b(y,z).", "b -> a")
+	const n = goneMax/4 + 100
+	h.step(slices.Concat(many("+a x%[1]d y%[1]d", n), many("+b y%[1]d z", n))...)
+	h.step(many("-a x%[1]d y%[1]d", n)...)
+	h.step(slices.Concat(many("+a new%[1]d y%[1]d", 50), many("-b y%[1]d z", 20))...)
+	h.step(many("+b y%[1]d more", 30)...)
+	d := q.Deltas(h.kept[0].bind(q), h.kept[1].bind(q))
+	for i := range h.kept {
+		for j := range h.kept {
+			old, now := h.kept[i].bind(q), h.kept[j].bind(q)
+			d.Rebind(old, now)
+			d.Next()
+			d.Rebind(old, now)
+			h.checkDeltas(fmt.Sprint("from ", i, " to ", j), old, now, d)
+		}
+	}
 }
 
 // TestDeltasOverflow: products that do not fit are compared all the same.
