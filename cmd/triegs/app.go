@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -47,15 +46,11 @@ type commands struct {
 	Restore    restoreCmd    `cmd:"" help:"Make a store of a backup."`
 	Repair     repairCmd     `cmd:"" help:"Make a store of what is provably good of a damaged one."`
 
+	Watch watchCmd `cmd:"" help:"Print what changes the answers of a query, with positions to go on from."`
+	Serve serveCmd `cmd:"" help:"Serve a store over HTTP."`
+
 	Demo demoCmd `cmd:"" help:"Play the running example, in memory."`
 }
-
-// notBuiltCommands and notBuiltFlags are known and not built yet. They are
-// refused by name, so that nobody takes them for a slip of the pen.
-var (
-	notBuiltCommands = []string{"watch", "serve"}
-	notBuiltFlags    = []string{"--token"}
-)
 
 // usageError is a command line that cannot be run.
 type usageError struct{ err error }
@@ -73,9 +68,6 @@ type helpShown struct{ code int }
 
 // run parses args and runs the command.
 func (a *app) run(args []string) (err error) {
-	if err := refuseNotBuilt(args); err != nil {
-		return err
-	}
 	parser, err := kong.New(&commands{},
 		kong.Name("triegs"),
 		kong.Description("Continuous queries over graph streams."),
@@ -108,22 +100,6 @@ func parse(parser *kong.Kong, args []string) (kctx *kong.Context, shown bool, er
 	}()
 	kctx, err = parser.Parse(args)
 	return kctx, false, err
-}
-
-// refuseNotBuilt looks for commands and flags that are not built yet.
-func refuseNotBuilt(args []string) error {
-	if len(args) > 0 && slices.Contains(notBuiltCommands, args[0]) {
-		return usagef("command %s is not built yet", args[0])
-	}
-	for _, arg := range args {
-		if arg == "--" {
-			break
-		}
-		if name, _, _ := strings.Cut(arg, "="); slices.Contains(notBuiltFlags, name) {
-			return usagef("flag %s is not built yet", name)
-		}
-	}
-	return nil
 }
 
 // exitCode reports err and returns the code that stands for it.

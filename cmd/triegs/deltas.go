@@ -73,3 +73,8 @@ func (d *deltas) update(q *triegs.Query, u *triegs.Update) (err error) {
 	}
 	return nil
 }
+
+// mark prints the position behind an update.
+func (d *deltas) mark(q *triegs.Query, t triegs.Token) error {
+	return errors.Join(d.w.Mark(q.Name(), output.ShapeOf(q), t), d.w.Flush())
+}

@@ -12,6 +12,8 @@
 //	triegs backup DIR DEST          copy a store, or bring a copy up to date
 //	triegs restore BACKUP DEST      make a store of a backup
 //	triegs repair DIR DEST          make a store of what is good of a damaged one
+//	triegs watch DIR NAME           print what changes the answers of a query
+//	triegs serve DIR                serve a store over HTTP
 //	triegs demo                     play the running example
 //
 // It knows the root package only: whatever it does, a program can do with the

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +15,11 @@ import (
 
 // withStore opens the store in dir, "" for one in memory, calls f and closes
 // it. Events that the store left out, and checkpoints that failed beside the
-// command, are told on standard error. Logical time moves only by what f does.
+// command, are told on standard error. Logical time moves only by what f does, unless
+// opts have a Tick.
 func (a *app) withStore(dir string, opts triegs.Options, f func(db *triegs.DB) error) (err error) {
 	var left leftOut
-	opts.OnEvent, opts.Tick = left.note, -1
+	opts.OnEvent, opts.Tick = left.note, cmp.Or(opts.Tick, -1)
 	p := a.newProgress()
 	opts.OnProgress = p.opening
 	db, err := triegs.OpenContext(a.ctx, dir, &opts)

@@ -21,7 +21,8 @@ import (
 //
 //	file name=NAME [gzip]   writes a file
 //	stdin                   what the next triegs command reads
-//	triegs                  runs the command line below it
+//	triegs                  runs the command line below it; positions are TOKEN1,
+//	                        TOKEN2 and so on, in the order in which they come
 //	ls dir=DIR              lists a directory
 //	hold dir=DIR            opens a store and keeps it locked, release lets go
 //	damage dir=DIR          flips a bit in the middle of the log of a store
@@ -45,9 +46,10 @@ func TestTranscripts(t *testing.T) {
 
 // player is the state of one transcript.
 type player struct {
-	t     *testing.T
-	stdin string
-	held  *triegs.DB
+	t      *testing.T
+	stdin  string
+	held   *triegs.DB
+	tokens []string
 }
 
 func (p *player) play(t *testing.T, d *datadriven.TestData) string {
@@ -70,7 +72,7 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) string {
 		return ""
 	case "triegs":
 		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), words(d.Input), strings.NewReader(p.stdin), &stdout, &stderr)
+		code := run(t.Context(), words(p.positions(d.Input)), strings.NewReader(p.stdin), &stdout, &stderr)
 		p.stdin = ""
 		out := fmt.Sprintf("exit %d\n", code)
 		for line := range strings.Lines(stderr.String()) {
@@ -120,6 +122,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\d+ bytes written`), "N bytes written"},
 	{regexp.MustCompile(`\d+ bytes of log`), "N bytes of log"},
 	{regexp.MustCompile(`"took": \d+`), `"took": N`},
+	{regexp.MustCompile(`of store [0-9a-f]{32}, this is [0-9a-f]{32}`), "of store ID, this is ID"},
 	{regexp.MustCompile(`checkpoint/\d+\.sst`), "checkpoint/N.sst"},
 	{regexp.MustCompile(`block \d+/\d+: crc32c checksum mismatch \w+ != \w+`), "checksum mismatch"},
 }
@@ -134,7 +137,28 @@ func (p *player) steady(out string) string {
 	for _, v := range varying {
 		out = v.what.ReplaceAllString(out, v.with)
 	}
-	return out
+	return p.names(out)
+}
+
+// tokenText is what a position looks like.
+var tokenText = regexp.MustCompile(`\bt1\.[\w-]{54}`)
+
+// names replaces positions by their names.
+func (p *player) names(out string) string {
+	return tokenText.ReplaceAllStringFunc(out, func(t string) string {
+		if !slices.Contains(p.tokens, t) {
+			p.tokens = append(p.tokens, t)
+		}
+		return fmt.Sprintf("TOKEN%d", slices.Index(p.tokens, t)+1)
+	})
+}
+
+// positions replaces the names of positions by what they stand for.
+func (p *player) positions(line string) string {
+	for i, t := range slices.Backward(p.tokens) {
+		line = strings.ReplaceAll(line, fmt.Sprintf("TOKEN%d", i+1), t)
+	}
+	return line
 }
 
 func (p *player) release() {

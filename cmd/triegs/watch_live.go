@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/triegs/triegs"
+	"github.com/triegs/triegs/internal/output"
+)
+
+// liveRetry is how long a server that was there is left alone before it is called again.
+const liveRetry = time.Second
+
+// live follows a query of a server.
+type live struct {
+	a      *app
+	path   string // of the query
+	secret string
+	query  string
+	shape  output.Shape
+	id     string // the position behind what was printed
+	each   bool
+
+	// Of the event that is being read. It is printed when it is whole.
+	head  []byte       // the first line of its data
+	lines bytes.Buffer // its changes
+	tail  []byte       // the line behind them
+	token string
+	kind  string
+}
+
+// live prints the updates of a server until the context ends, which is no error.
+func (c *watchCmd) live(a *app) error {
+	if c.Output != string(output.JSONL) {
+		return usagef("a server is watched with --output jsonl")
+	}
+	secret, err := readSecret(c.TokenFile)
+	if err != nil {
+		return err
+	}
+	l := &live{a: a, secret: secret, query: c.Name, id: c.From, each: !c.Net}
+	l.path = strings.TrimSuffix(c.Dir, "/") + "/queries/" + url.PathEscape(c.Name)
+	if err := l.describe(); err != nil {
+		return err
+	}
+	for {
+		err := l.follow()
+		if a.ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-a.ctx.Done():
+			return nil
+		case <-time.After(liveRetry):
+		}
+	}
+}
+
+// get asks the server, and makes an error of every answer but 200.
+func (l *live) get(path string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(l.a.ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, usagef("%s: %w", path, err)
+	}
+	if l.secret != "" {
+		r.Header.Set("Authorization", "Bearer "+l.secret)
+	}
+	if l.id != "" {
+		r.Header.Set("Last-Event-ID", l.id)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, &unreachable{err}
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err == nil {
+		err = fmt.Errorf("%s: %s", resp.Status, complaint(text))
+	}
+	if resp.StatusCode == http.StatusServiceUnavailable {
+		return nil, &unreachable{err}
+	}
+	return nil, err
+}
+
+// unreachable is an error that may be gone when the server is called again.
+type unreachable struct{ err error }
+
+func (e *unreachable) Error() string { return e.err.Error() }
+func (e *unreachable) Unwrap() error { return e.err }
+
+// complaint is the message of an error that the server has sent.
+func complaint(text []byte) string {
+	var v struct{ Error struct{ Message string } }
+	if json.Unmarshal(text, &v) != nil || v.Error.Message == "" {
+		return "no answer of a TrieGS server"
+	}
+	return v.Error.Message
+}
+
+// describe asks what the changes look like.
+func (l *live) describe() error {
+	resp, err := l.get(l.path)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var d struct {
+		Columns    []string
+		Aggregates int
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&d); err != nil || d.Aggregates < 0 || d.Aggregates > len(d.Columns) {
+		return fmt.Errorf("%s: %s", l.path, complaint(nil))
+	}
+	l.shape.Columns = d.Columns[:len(d.Columns)-d.Aggregates]
+	return nil
+}
+
+// follow prints updates for as long as the connection holds. An error is one that does
+// not go away.
+func (l *live) follow() error {
+	path := l.path + "/updates?"
+	if l.id == "" {
+		path += "snapshot=1&"
+	}
+	if l.each {
+		path += "each=1"
+	}
+	resp, err := l.get(strings.TrimRight(path, "?&"))
+	if _, ok := errors.AsType[*unreachable](err); ok && l.id != "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewReader(resp.Body)
+	l.clear()
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return nil // cut off; what is not whole comes again
+		}
+		if err := l.line(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+			return err
+		}
+	}
+}
+
+// clear forgets the event that is being read.
+func (l *live) clear() {
+	l.lines.Reset()
+	l.head, l.tail = l.head[:0], l.tail[:0]
+	l.token, l.kind = "", ""
+}
+
+// line takes a line of the stream.
+func (l *live) line(line []byte) error {
+	field, value, _ := bytes.Cut(line, []byte(": "))
+	switch string(field) {
+	case "data":
+		switch {
+		case len(l.head) == 0:
+			l.head = append(l.head, value...)
+		case bytes.HasPrefix(value, []byte("]")):
+			l.tail = append(l.tail, value...)
+		default:
+			l.lines.Write(bytes.TrimPrefix(value, []byte(",")))
+			l.lines.WriteByte('\n')
+		}
+	case "event":
+		l.kind = string(value)
+	case "id":
+		l.token = string(value)
+	case "":
+		defer l.clear()
+		return l.event()
+	}
+	return nil
+}
+
+// event prints the event that is whole.
+func (l *live) event() error {
+	switch l.kind {
+	case "end":
+		return l.end()
+	case "update", "progress":
+	default:
+		return nil
+	}
+	t, err := triegs.ParseToken(l.token)
+	if err != nil {
+		return fmt.Errorf("an event without a position: %w", err)
+	}
+	again := l.kind == "progress" && l.token == l.id
+	l.id = l.token
+	if again {
+		return nil // where it has begun
+	}
+	if _, err := l.lines.WriteTo(l.a.stdout); err != nil {
+		return err
+	}
+	w := output.New(l.a.stdout, output.JSONL, false)
+	return errors.Join(w.Mark(l.query, l.shape, t), w.Flush())
+}
+
+// end is why the stream ends, nil where the server may come again.
+func (l *live) end() error {
+	text := l.head
+	if rest, ok := bytes.CutPrefix(l.tail, []byte("],")); ok {
+		text = append([]byte("{"), rest...)
+	}
+	var v struct{ Error struct{ Code string } }
+	if json.Unmarshal(text, &v) == nil && v.Error.Code == "closed" {
+		return nil
+	}
+	return errors.New(complaint(text))
+}
