@@ -16,12 +16,12 @@
 //	triegs serve DIR                serve a store over HTTP
 //	triegs demo                     play the running example
 //
-// It knows the root package only: whatever it does, a program can do with the
-// public API. It owns the contract of flags, output and exit codes. It never
+// It knows the root package and package server only, beside those that read and write
+// text: whatever it does, a program can do with the public API. It owns the contract of flags, output and exit codes. It never
 // writes anything but results to standard output.
 //
 // Exit codes: 0 all done; 1 bad input, with file:line on standard error, and
-// what was applied is whole batches before it; 2 usage, also for what is known
+// what was applied is whole batches before it; 2 usage, also for formats that are known
 // and not built yet; 3 the store is corrupt, or its files are not ours; 4 the
 // store is locked.
 package main
