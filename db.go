@@ -157,11 +157,12 @@ func edge(err error) error {
 // readers can see it, which under SyncEpoch is when it is durable.
 //
 // The batch is checked whole before anything is published: ErrArity, ErrValue,
-// ErrTime, ErrNoSuchFact, ErrOverflow, ErrGap and ErrBudget name the event, unless
-// it is the views of a query that refuse the net change of the batch, and leave the
-// store, its terms and its positions as they were. Events of a source
-// below its position are skipped; if that is all of them there is no epoch, and
-// the current one is returned. A batch without events is an epoch.
+// ErrTime, ErrNoSuchFact, ErrOverflow, ErrGap and ErrBudget name the event, or
+// where the views of a query refuse the net change of the batch, the query and
+// its relations that the batch changes. They leave the store, its terms and its
+// positions as they were. Events of a source below its position are skipped; if
+// that is all of them there is no epoch, and the current one is returned. A batch
+// without events is an epoch.
 //
 // When ctx ends before the epoch is logged there is no trace of it and ctx's
 // error is returned; after that the epoch stands, its number is returned, and

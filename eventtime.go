@@ -158,7 +158,10 @@ func (db *DB) eventTime(s rootvec.Sources, now time.Time, was int64) int64 {
 // event-time mode what waits for a time up to t is applied. A time before the
 // current one leaves it as it is; there is an epoch all the same.
 //
-// Errors: ErrTime, and those of Append. Cost: that of what enters, leaves and
+// Errors: ErrTime, and those of Append. Where the views of a query refuse what time
+// brings (ErrOverflow), time cannot pass that point, whoever moves it: the error names
+// the query and its relations that change, and either the query is dropped or facts are
+// retracted. Cost: that of what enters, leaves and
 // expires, whatever the length of the gap.
 func (db *DB) Advance(ctx context.Context, t time.Time) (Epoch, error) {
 	ns, err := nanoseconds(t)

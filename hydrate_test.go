@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -208,6 +209,35 @@ func TestRegisterSameName(t *testing.T) {
 		t.Fatalf("got %v, want ErrQueryExists", err)
 	}
 	traceless(t, db, before)
+}
+
+// TestHydrationBytes: the metrics show the tries of a registration that goes on.
+func TestHydrationBytes(t *testing.T) {
+	db := live(t, "")
+	for looks, seen := insideFill, false; !seen; looks += 8 {
+		g := newGate(t.Context(), looks)
+		done := make(chan error, 1)
+		go func() {
+			_, err := db.Register(g, "q", pathText)
+			done <- err
+		}()
+		select {
+		case <-g.reached:
+		case err := <-done:
+			t.Fatalf("registered without memory of its own, %v", err)
+		}
+		m := db.Metrics()
+		seen = m.HydrationBytes > 0
+		if seen && !strings.Contains(m.String(), fmt.Sprintf("%d bytes\n", m.HydrationBytes)) {
+			t.Errorf("%d bytes are not shown: %s", m.HydrationBytes, m)
+		}
+		close(g.out)
+		must(t, <-done)
+		must(t, db.Drop(t.Context(), "q"))
+		if n := db.Metrics().HydrationBytes; n != 0 {
+			t.Fatalf("%d bytes are left", n)
+		}
+	}
 }
 
 // traceless compares what a store says of itself.

@@ -41,12 +41,14 @@ type Metrics struct {
 
 	// Memory in bytes. Of the tries: LiveBytes are reachable from the current
 	// epoch, PendingBytes wait for the next publication, RetainedBytes are kept
-	// for pinned epochs, ReusableBytes are free. The dictionary and the live
+	// for pinned epochs, ReusableBytes are free. The tries of queries that are being
+	// registered beside the writer, HydrationBytes, the dictionary and the live
 	// contributions come on top.
 	LiveBytes       int64 `json:"live_bytes"`
 	PendingBytes    int64 `json:"pending_bytes"`
 	RetainedBytes   int64 `json:"retained_bytes"`
 	ReusableBytes   int64 `json:"reusable_bytes"`
+	HydrationBytes  int64 `json:"hydration_bytes"`
 	DictionaryBytes int64 `json:"dictionary_bytes"`
 	FactBytes       int64 `json:"fact_bytes"`
 
@@ -81,7 +83,8 @@ func (db *DB) Metrics() Metrics {
 		Expired: st.Expired, Waiting: st.Waiting, Late: db.late.read(),
 		ViewWrites: st.Writes, Woken: st.Woken,
 		LiveBytes: st.Tries.Live, PendingBytes: st.Tries.Pending, RetainedBytes: st.Tries.Held,
-		ReusableBytes: st.Tries.Reusable, DictionaryBytes: st.DictBytes, FactBytes: st.FactBytes,
+		ReusableBytes: st.Tries.Reusable, HydrationBytes: st.Tries.Nurseries,
+		DictionaryBytes: st.DictBytes, FactBytes: st.FactBytes,
 	}
 	v := db.engine.Current.Pin()
 	m.Epoch = Epoch(v.Epoch)
@@ -133,6 +136,7 @@ func (m Metrics) String() string {
 	line("late", "%d accepted, %d dropped, %d refused, %d outside", m.Late.Accepted, m.Late.Dropped, m.Late.Refused, m.Late.Outside)
 	line("views", "%d writes, %d woken", m.ViewWrites, m.Woken)
 	line("tries", "%d bytes live, %d pending, %d retained, %d reusable", m.LiveBytes, m.PendingBytes, m.RetainedBytes, m.ReusableBytes)
+	line("hydrations", "%d bytes", m.HydrationBytes)
 	line("dictionary", "%d bytes", m.DictionaryBytes)
 	line("contributions", "%d bytes", m.FactBytes)
 	line("snapshots", "%d open, oldest at epoch %d", m.Snapshots, m.OldestPin)

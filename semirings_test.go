@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/triegs/triegs"
@@ -213,8 +214,13 @@ func TestSumOverflow(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer before.Close()
-		if err := add(math.MaxInt64/2 + 2); !errors.Is(err, triegs.ErrOverflow) {
+		err = add(math.MaxInt64/2 + 2)
+		if !errors.Is(err, triegs.ErrOverflow) {
 			t.Errorf("%s: %v", text, err)
+		}
+		relation := text[strings.Index(text, ":-")+3:][:1]
+		if want := `query "q" cannot take the changes of ` + relation + ": "; !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v, want it to say %s", text, err, want)
 		}
 		if err := add(-5); err != nil {
 			t.Errorf("%s: behind the refused epoch: %v", text, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -576,10 +577,25 @@ func (e *Engine) Pass(time int64) error {
 		return nil
 	}
 	if err := e.views.Apply(); err != nil {
-		return err
+		return e.refusal(err)
 	}
 	invariant.Yield()
 	return nil
+}
+
+// refusal names the query whose views refuse the epoch under construction, and those
+// of its relations that the epoch changes.
+func (e *Engine) refusal(err error) error {
+	var r *views.Refusal
+	if !errors.As(err, &r) {
+		return err
+	}
+	for name, q := range e.schema.Views {
+		if q == r.Query {
+			return fmt.Errorf("query %q cannot take the changes of %s: %w", name, strings.Join(r.Relations, ", "), err)
+		}
+	}
+	return err
 }
 
 // release applies what has waited for its time. Where time is not that of events

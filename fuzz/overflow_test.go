@@ -279,8 +279,12 @@ func TestOverflowByTime(t *testing.T) {
 		timed(fact(1<<62, "R", "x", "h"), 10), timed(fact(1, "S", "h"), 10), late,
 	}})
 	before := w.everything("")
-	if _, err := w.db.Advance(w.ctx, at(20)); !errors.Is(err, triegs.ErrOverflow) {
+	_, err := w.db.Advance(w.ctx, at(20))
+	if !errors.Is(err, triegs.ErrOverflow) {
 		t.Fatalf("advance: %v, want ErrOverflow", err)
+	}
+	if want := `query "q" cannot take the changes of S: `; !strings.Contains(err.Error(), want) {
+		t.Errorf("advance: %v, want it to say %s", err, want)
 	}
 	w.refuseBatch(triegs.ErrOverflow, triegs.Batch{Time: at(30), Events: events("+T(a)")})
 	if after := w.everything(""); after != before {
@@ -290,5 +294,16 @@ func TestOverflowByTime(t *testing.T) {
 	w.append(triegs.Batch{Time: at(30), Events: []triegs.Event{late}})
 	if got := w.everything(""); !strings.Contains(got, "4611686018427387904") {
 		t.Errorf("after the retraction: %s", got)
+	}
+	late.Op, late.Time = triegs.Insert, at(40)
+	w.append(triegs.Batch{Time: at(30), Events: []triegs.Event{late}})
+	if _, err := w.db.Advance(w.ctx, at(50)); !errors.Is(err, triegs.ErrOverflow) {
+		t.Fatalf("advance: %v, want ErrOverflow", err)
+	}
+	if err := w.db.Drop(w.ctx, "q"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.db.Advance(w.ctx, at(50)); err != nil {
+		t.Errorf("without the query: %v", err)
 	}
 }

@@ -103,7 +103,7 @@ func (c *compiler) node(i int) error {
 func (c *compiler) base(a *plan.Alias) *Relation {
 	base := c.s.baseOf(a, c.r)
 	if !slices.Contains(c.q.bases, base) {
-		c.q.bases = append(c.q.bases, base)
+		c.q.bases, c.q.names = append(c.q.bases, base), append(c.q.names, a.Relation)
 	}
 	c.met(base)
 	return base

@@ -31,6 +31,7 @@ type body struct {
 	// algebras are those of the tracks of the payload.
 	algebras []semiring.Algebra
 	bases    []*Relation
+	names    []string // of the bases
 }
 
 // making is what is known of a query while it is being made.

@@ -121,7 +121,7 @@ func (s *Store) refoldAll() error {
 	if s.clearing {
 		for _, d := range s.answers {
 			if err := s.refoldAnswers(d, nil); err != nil {
-				return err
+				return s.refusal(d, err)
 			}
 		}
 		return nil
@@ -139,7 +139,7 @@ func (s *Store) refoldAll() error {
 	}
 	for _, d := range s.owed {
 		if err := s.refoldAnswers(d, d.answers.stakes); err != nil {
-			return err
+			return s.refusal(d, err)
 		}
 	}
 	return nil

@@ -304,8 +304,8 @@ func (s *Store) clearTrie(slot, columns int) {
 }
 
 // Apply brings all indexes and views up to date with the changes noted since
-// the last version. An error (ErrOverflow, ErrBudget) leaves the store in
-// between: the caller must call Abort.
+// the last version. An error (ErrBudget, or a [*Refusal] with ErrOverflow or the
+// error of an algebra) leaves the store in between: the caller must call Abort.
 func (s *Store) Apply() error {
 	s.begin()
 	s.applied++
@@ -331,7 +331,7 @@ func (s *Store) bringUp() error {
 	for _, d := range s.derived {
 		began := s.start()
 		if err := s.refold(d); err != nil {
-			return err
+			return s.refusal(d, err)
 		}
 		d.work.stop(s, began)
 		if d.touched {
