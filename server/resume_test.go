@@ -62,7 +62,7 @@ func (h *history) note(s *site) {
 }
 
 // equal waits for the epoch to be noted, and compares.
-func (h *history) equal(t *testing.T, e triegs.Epoch, fold map[string]int64) {
+func (h *history) equal(t testing.TB, e triegs.Epoch, fold map[string]int64) {
 	t.Helper()
 	var want map[string]int64
 	eventually(t, fmt.Sprintf("epoch %d is noted", e), func() bool {
@@ -154,7 +154,7 @@ func (c *resumer) visit(path string, bytes int64, h *history, each bool) {
 			}
 			continue
 		}
-		u := got.update(c.T)
+		u := got.update(c.TB)
 		switch {
 		case got.kind != "update" || u.Whole != (c.id == ""):
 			c.Fatalf("got %+v behind %q", got, c.id)
@@ -173,7 +173,7 @@ func (c *resumer) visit(path string, bytes int64, h *history, each bool) {
 		c.id, c.epoch = got.id, u.Epoch
 		c.events++
 		h.read.Store(uint64(u.Epoch))
-		h.equal(c.T, u.Epoch, c.fold)
+		h.equal(c.TB, u.Epoch, c.fold)
 	}
 }
 
@@ -243,7 +243,7 @@ func (s *site) stick(path string) net.Conn {
 }
 
 // smallSite serves a store over connections that take little before they block.
-func smallSite(t *testing.T, opts Options) *site {
+func smallSite(t testing.TB, opts Options) *site {
 	t.Helper()
 	s := newSite(t, triegs.Options{}, opts, func(srv *httptest.Server) { srv.Listener = tinyBuffers{srv.Listener} })
 	s.register("q", "q(x, y) :- R(x, y).")

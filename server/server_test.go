@@ -18,7 +18,7 @@ import (
 
 // site is a store in memory that is served.
 type site struct {
-	*testing.T
+	testing.TB
 	db      *triegs.DB
 	handler *Handler
 	url     string
@@ -28,7 +28,7 @@ type site struct {
 
 // newSite serves a new store until the test ends. tune, unless it is nil, has a look at
 // the server before it starts.
-func newSite(t *testing.T, store triegs.Options, opts Options, tune func(*httptest.Server)) *site {
+func newSite(t testing.TB, store triegs.Options, opts Options, tune func(*httptest.Server)) *site {
 	t.Helper()
 	db, err := triegs.Open("", &store)
 	if err != nil {
@@ -43,7 +43,7 @@ func newSite(t *testing.T, store triegs.Options, opts Options, tune func(*httpte
 		tune(srv)
 	}
 	srv.Start()
-	s := &site{T: t, db: db, handler: h, url: srv.URL, client: srv.Client(), httpd: srv}
+	s := &site{TB: t, db: db, handler: h, url: srv.URL, client: srv.Client(), httpd: srv}
 	t.Cleanup(func() {
 		_ = h.Close() // always nil
 		srv.Close()
@@ -111,7 +111,7 @@ func (s *site) add(pairs ...string) triegs.Epoch {
 }
 
 // eventually waits until ok.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -497,7 +497,7 @@ func TestStoreClosed(t *testing.T) {
 	srv := httptest.NewServer(h)
 	defer srv.Close()
 	defer h.Close()
-	s := &site{T: t, db: db, handler: h, url: srv.URL, client: srv.Client()}
+	s := &site{TB: t, db: db, handler: h, url: srv.URL, client: srv.Client()}
 	s.register("q", "q(x, y) :- R(x, y).")
 	events := s.follow("/queries/q/updates", "")
 	defer events.close()

@@ -16,7 +16,7 @@ import (
 
 // events is a client of a stream.
 type events struct {
-	*testing.T
+	testing.TB
 	resp  *http.Response
 	lines *bufio.Reader
 	close func()
@@ -44,7 +44,7 @@ func (s *site) follow(path, id string) *events {
 		body, _ := io.ReadAll(resp.Body)
 		s.Fatalf("%s: %d %v %s", path, resp.StatusCode, resp.Header, body)
 	}
-	return &events{s.T, resp, bufio.NewReader(resp.Body), func() { cancel(); resp.Body.Close() }}
+	return &events{s.TB, resp, bufio.NewReader(resp.Body), func() { cancel(); resp.Body.Close() }}
 }
 
 // read is the next event. What has no empty line behind it is none.
@@ -96,7 +96,7 @@ type told struct {
 	}
 }
 
-func (e event) update(t *testing.T) (u told) {
+func (e event) update(t testing.TB) (u told) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(e.data), &u); err != nil {
 		t.Fatalf("%v in %+v", err, e)

@@ -17,8 +17,9 @@
 //	triegs demo                     play the running example
 //
 // It knows the root package and package server only, beside those that read and write
-// text: whatever it does, a program can do with the public API. It owns the contract of flags, output and exit codes. It never
-// writes anything but results to standard output.
+// text: whatever it does, a program can do with the public API. It owns the contract of
+// flags, output and exit codes. It never writes anything but results to standard
+// output.
 //
 // Exit codes: 0 all done; 1 bad input, with file:line on standard error, and
 // what was applied is whole batches before it; 2 usage, also for formats that are known
