@@ -153,6 +153,9 @@ func (db *DB) eventTime(s rootvec.Sources, now time.Time, was int64) int64 {
 	return was
 }
 
+// EventTime reports whether logical time follows watermarks; see Options.EventTime.
+func (db *DB) EventTime() bool { return db.opts.EventTime }
+
 // Advance moves logical time to t without events, as one epoch: contributions
 // leave and enter windows and expire as they would with an event at t. In
 // event-time mode what waits for a time up to t is applied. A time before the

@@ -395,6 +395,10 @@ func TestWrites(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d %s", tc.method, tc.path, status, body, tc.status, tc.want)
 		}
 	}
+	// A watermark alone does not move the time of a store that goes by arrival.
+	if status, _, body := s.do("POST", "/append", `{"op":"commit","watermark":5}`); status != 200 || s.db.Metrics().Epoch != 10 {
+		t.Errorf("a watermark alone: %d %s", status, body)
+	}
 	var count struct{ Distinct, Total int64 }
 	if s.get("/queries/q/count", 200, &count); count.Distinct != 7 {
 		t.Errorf("counted %+v, want 7: a d e f g h i", count)
@@ -433,6 +437,15 @@ func TestOverflow(t *testing.T) {
 	}
 	if status, _, body := s.do("GET", "/queries/q/count", ""); status != 422 || codeOf(body) != "overflow" {
 		t.Errorf("count: %d %s", status, body)
+	}
+	// The stream goes on behind what does not fit.
+	e := s.follow("/queries/q/updates?snapshot=1", "")
+	defer e.close()
+	whole := e.next()
+	for _, want := range []string{`"x":"big","old":0,"new":0,"error":"overflow"}`, `"x":"small","old":0,"new":1}`} {
+		if !strings.Contains(whole.data, want) || whole.kind != "update" {
+			t.Errorf("no %s in %+v", want, whole)
+		}
 	}
 }
 

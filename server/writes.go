@@ -164,6 +164,9 @@ func (x *exchange) appendAll(in *input.Stream, ignore bool, done *applied) error
 		if err != nil {
 			return err
 		}
+		if len(b.Events) == 0 && b.Time.IsZero() && !x.h.db.EventTime() {
+			continue // a watermark alone: the clock would move time to the present
+		}
 		b.IgnoreMissing = ignore
 		epoch, err := x.h.db.Append(x.ctx, b.Batch)
 		if err != nil {
