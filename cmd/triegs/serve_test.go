@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -252,5 +254,59 @@ func TestWatchFar(t *testing.T) {
 	code, out, complaints := call(t.Context(), "", "watch", dir, "q", "--from", fields[len(fields)-1])
 	if code != exitDone || strings.Count(out, "\n") != 2*epochs || !strings.Contains(out, fmt.Sprintf("\n%d\tq\ta\t700\t0\t1\n", 702)) {
 		t.Errorf("exit %d %s, %d lines", code, complaints, strings.Count(out, "\n"))
+	}
+}
+
+// TestWatchBroken prints an update once, when it is whole: behind a connection that
+// breaks in the middle of it, and one that falls silent.
+func TestWatchBroken(t *testing.T) {
+	t.Parallel()
+	token := func(n byte) string {
+		return "t1." + base64.RawURLEncoding.EncodeToString(append(bytes.Repeat([]byte{7}, 39), n))
+	}
+	update := func(n byte) string {
+		return fmt.Sprintf("data: {\"query\":\"q\",\"changes\":[\ndata: {\"epoch\":%d,\"x\":1}\ndata: ,{\"epoch\":%d,\"x\":2}\ndata: ],\"token\":%q}\nevent: update\nid: %s\n\n", n, n, token(n), token(n))
+	}
+	const part = "data: {\"query\":\"q\",\"changes\":[\ndata: {\"epoch\":9,\"x\":9}\n"
+	calls := make(chan string, 9)
+	n := byte(0)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls <- r.Header.Get("Last-Event-ID") + " " + r.URL.RawQuery
+		switch n++; n {
+		case 1:
+			_, _ = io.WriteString(w, update(1)+part) // and the connection breaks
+		case 2:
+			_, _ = io.WriteString(w, update(2)+part)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done() // the silence
+		default:
+			_, _ = io.WriteString(w, "data: "+part[6:strings.Index(part, "\n")]+"\ndata: ],\"error\":{\"code\":\"too_old\",\"message\":\"gone\"}}\nevent: end\n\n")
+		}
+	}))
+	defer srv.Close()
+	var out bytes.Buffer
+	l := &live{a: &app{ctx: t.Context(), stdout: &out}, path: srv.URL, query: "q", each: true, silence: 50 * time.Millisecond}
+	for range 2 {
+		if err := l.follow(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.follow(); err == nil || err.Error() != "gone" {
+		t.Errorf("the end: %v", err)
+	}
+	var want string
+	for n := byte(1); n <= 2; n++ {
+		want += fmt.Sprintf("{\"epoch\":%d,\"x\":1}\n{\"epoch\":%d,\"x\":2}\n{\"epoch\":%d,\"query\":\"q\",\"token\":%q}\n", n, n, 0x0707070707070700+uint64(n), token(n))
+	}
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	close(calls)
+	var asked []string
+	for c := range calls {
+		asked = append(asked, c)
+	}
+	if got := fmt.Sprint(asked); got != fmt.Sprint([]string{" snapshot=1&each=1", token(1) + " each=1", token(2) + " each=1"}) {
+		t.Errorf("it asked %q", asked)
 	}
 }

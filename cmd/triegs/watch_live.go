@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +17,14 @@ import (
 	"github.com/triegs/triegs/internal/output"
 )
 
-// liveRetry is how long a server that was there is left alone before it is called again.
-const liveRetry = time.Second
+const (
+	// liveRetry is how long a server that was there is left alone before it is called
+	// again.
+	liveRetry = time.Second
+	// liveSilence is behind how much silence a connection counts as broken: four times
+	// what a server lets pass between two signs of life.
+	liveSilence = time.Minute
+)
 
 // live follows a query of a server.
 type live struct {
@@ -28,6 +35,8 @@ type live struct {
 	shape  output.Shape
 	id     string // the position behind what was printed
 	each   bool
+	// silence is liveSilence but for tests.
+	silence time.Duration
 
 	// Of the event that is being read. It is printed when it is whole.
 	head  []byte       // the first line of its data
@@ -46,7 +55,7 @@ func (c *watchCmd) live(a *app) error {
 	if err != nil {
 		return err
 	}
-	l := &live{a: a, secret: secret, query: c.Name, id: c.From, each: !c.Net}
+	l := &live{a: a, secret: secret, query: c.Name, id: c.From, each: !c.Net, silence: liveSilence}
 	l.path = strings.TrimSuffix(c.Dir, "/") + "/queries/" + url.PathEscape(c.Name)
 	if err := l.describe(); err != nil {
 		return err
@@ -68,8 +77,8 @@ func (c *watchCmd) live(a *app) error {
 }
 
 // get asks the server, and makes an error of every answer but 200.
-func (l *live) get(path string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(l.a.ctx, http.MethodGet, path, nil)
+func (l *live) get(ctx context.Context, path string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, usagef("%s: %w", path, err)
 	}
@@ -114,7 +123,7 @@ func complaint(text []byte) string {
 
 // describe asks what the changes look like.
 func (l *live) describe() error {
-	resp, err := l.get(l.path)
+	resp, err := l.get(l.a.ctx, l.path)
 	if err != nil {
 		return err
 	}
@@ -140,7 +149,11 @@ func (l *live) follow() error {
 	if l.each {
 		path += "each=1"
 	}
-	resp, err := l.get(strings.TrimRight(path, "?&"))
+	ctx, cancel := context.WithCancel(l.a.ctx)
+	defer cancel()
+	silent := time.AfterFunc(l.silence, cancel)
+	defer silent.Stop()
+	resp, err := l.get(ctx, strings.TrimRight(path, "?&"))
 	if _, ok := errors.AsType[*unreachable](err); ok && l.id != "" {
 		return nil
 	}
@@ -155,6 +168,7 @@ func (l *live) follow() error {
 		if err != nil {
 			return nil // cut off; what is not whole comes again
 		}
+		silent.Reset(l.silence)
 		if err := l.line(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
 			return err
 		}
