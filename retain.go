@@ -5,11 +5,12 @@ import (
 
 	"github.com/triegs/triegs/epoch"
 	"github.com/triegs/triegs/epoch/wal"
+	"github.com/triegs/triegs/recovery/positions"
 )
 
 // wanted is the epoch behind which a store wants its epochs one by one when it is
 // opened.
-func (db *DB) wanted(id wal.Identity, newest uint64) uint64 {
+func (db *DB) wanted(id wal.Identity, newest uint64, places map[string]positions.Place) uint64 {
 	from := newest - min(newest, uint64(db.opts.RetainedEpochs))
 	if t := db.opts.RetainFrom; t.store == id.Store && t.timeline == id.Timeline {
 		from = min(from, uint64(t.epoch))
@@ -18,7 +19,7 @@ func (db *DB) wanted(id wal.Identity, newest uint64) uint64 {
 }
 
 // reached keeps what is wanted while the log is replayed.
-func (db *DB) reached(e *epoch.Engine) {
+func (db *DB) reached(id wal.Identity, e *epoch.Engine, places map[string]positions.Place) {
 	if db.engine != e { // it begins, perhaps anew
 		db.engine = e
 		e.Current.Retain(uint64(db.opts.RetainedEpochs))

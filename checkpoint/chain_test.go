@@ -43,22 +43,28 @@ func TestPlan(t *testing.T) {
 		fresh bool
 		at    place
 		drop  string
+		hold  uint64
 	}{
-		{"none", nil, false, place{1, 0}, ""},
-		{"after the first", tables([]int64{8000}), false, place{1, 1}, ""},
-		{"small increments", tables([]int64{8000, 1000, 1000}), false, place{1, 3}, ""},
-		{"another like the last fills half", tables([]int64{8000, 2000, 1000}), false, place{1, 3}, ""},
-		{"another like the last exceeds half", tables([]int64{8000, 2000, 1001}), false, place{2, 0}, ""},
-		{"small store", tables([]int64{10, 10, 500, 10}), false, place{1, 4}, ""},
-		{"small store, a MiB of increments", tables([]int64{10, 10, 600, 300}), false, place{2, 0}, ""},
-		{"asked for", tables([]int64{8000, 10}), true, place{2, 0}, ""},
-		{"long chain", tables(many), false, place{2, 0}, ""},
-		{"second of a generation drops the one before", tables([]int64{80, 9}, []int64{70}), false, place{2, 1}, span(place{0, 0}, place{2, 0})},
-		{"full after full keeps one of them", tables([]int64{80}, []int64{70}), true, place{3, 0}, span(place{0, 0}, place{2, 0})},
-		{"newest damaged", hurt(tables([]int64{80, 9, 9}), 2), false, place{2, 0}, span(place{1, 2}, place{2, 1})},
-		{"middle damaged", hurt(tables([]int64{80, 9, 9}), 1), false, place{2, 0}, span(place{1, 1}, place{2, 1})},
-		{"all damaged", hurt(tables([]int64{80, 9, 9}), 0), false, place{2, 0}, span(place{1, 0}, place{2, 1})},
-		{"a generation damaged", hurt(tables([]int64{80, 9}, []int64{80}), 2), false, place{3, 0}, span(place{2, 0}, place{3, 1})},
+		{"none", nil, false, place{1, 0}, "", 0},
+		{"after the first", tables([]int64{8000}), false, place{1, 1}, "", 0},
+		{"small increments", tables([]int64{8000, 1000, 1000}), false, place{1, 3}, "", 0},
+		{"another like the last fills half", tables([]int64{8000, 2000, 1000}), false, place{1, 3}, "", 0},
+		{"another like the last exceeds half", tables([]int64{8000, 2000, 1001}), false, place{2, 0}, "", 0},
+		{"small store", tables([]int64{10, 10, 500, 10}), false, place{1, 4}, "", 0},
+		{"small store, a MiB of increments", tables([]int64{10, 10, 600, 300}), false, place{2, 0}, "", 0},
+		{"asked for", tables([]int64{8000, 10}), true, place{2, 0}, "", 0},
+		{"long chain", tables(many), false, place{2, 0}, "", 0},
+		{"second of a generation drops the one before", tables([]int64{80, 9}, []int64{70}), false, place{2, 1}, span(place{0, 0}, place{2, 0}), 0},
+		{"full after full keeps one of them", tables([]int64{80}, []int64{70}), true, place{3, 0}, span(place{0, 0}, place{2, 0}), 0},
+		{"newest damaged", hurt(tables([]int64{80, 9, 9}), 2), false, place{2, 0}, span(place{1, 2}, place{2, 1}), 0},
+		{"middle damaged", hurt(tables([]int64{80, 9, 9}), 1), false, place{2, 0}, span(place{1, 1}, place{2, 1}), 0},
+		{"all damaged", hurt(tables([]int64{80, 9, 9}), 0), false, place{2, 0}, span(place{1, 0}, place{2, 1}), 0},
+		{"a generation damaged", hurt(tables([]int64{80, 9}, []int64{80}), 2), false, place{3, 0}, span(place{2, 0}, place{3, 1}), 0},
+		{"the generation before is held", tables([]int64{80, 9}, []int64{70}), false, place{2, 1}, "", 1},
+		{"what lies before the held one goes", tables([]int64{80}, []int64{80}, []int64{70}), false, place{3, 1}, span(place{0, 0}, place{2, 0}), 2},
+		{"what lies behind the held one goes", tables([]int64{80, 9}, []int64{80, 9}, []int64{70}), false, place{3, 1}, span(place{2, 0}, place{3, 0}), 1},
+		{"the newest is held", tables([]int64{80}, []int64{80}, []int64{70}), false, place{3, 1}, span(place{0, 0}, place{3, 0}), 3},
+		{"the held one is gone", tables([]int64{80}, []int64{80}, []int64{70}), false, place{3, 1}, span(place{0, 0}, place{3, 0}), 7},
 	} {
 		var w Writer
 		w.plan(c.list, c.fresh)
@@ -66,7 +72,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %v, full %v, want %v", c.name, w.at, w.full, c.at)
 		}
 		drop := ""
-		if s := plannedExcise(c.list, w.at); s != nil {
+		if s := plannedExcise(c.list, w.at, c.hold); s != nil {
 			drop = fmt.Sprintf("%x-%x", s.First, s.End)
 		}
 		if drop != c.drop {

@@ -114,9 +114,10 @@ type Store struct {
 		sync.Mutex
 		closed   bool
 		writing  bool
-		fresh    bool // The next element is a full one.
-		stale    bool // elements may be out of date: a commit went astray.
-		version  int  // Counts changes of elements.
+		fresh    bool   // The next element is a full one.
+		stale    bool   // elements may be out of date: a commit went astray.
+		hold     uint64 // A generation that stays, 0 if there is none.
+		version  int    // Counts changes of elements.
 		elements []element
 		newest   []element    // The newest good chain of them.
 		kept     *vault.Vault // With KeepOpen, while a commit runs, and while it lingers.
@@ -418,6 +419,14 @@ func (s *Store) RequireFull() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.fresh = true
+}
+
+// Hold keeps a generation that Commit would drop, until another call says
+// otherwise; 0 keeps none. The log that its checkpoints need is the caller's.
+func (s *Store) Hold(generation uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.hold = generation
 }
 
 // Took records how long the last checkpoint took, for Stats: the caller has

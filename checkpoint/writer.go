@@ -422,7 +422,7 @@ func (w *Writer) Commit(ctx context.Context, h Header) error {
 		return w.fail(context.Cause(ctx))
 	}
 	w.s.mu.Lock()
-	excise := plannedExcise(w.s.mu.elements, w.at)
+	excise := plannedExcise(w.s.mu.elements, w.at, w.s.mu.hold)
 	w.s.mu.Unlock()
 	if err := w.s.letIn(ctx, w.paths, excise, func(list []element) bool {
 		i := find(list, e.place)
@@ -498,14 +498,31 @@ func (w *Writer) finish(h Header) (element, error) {
 // plannedExcise gives the keys that are dropped when the element at is let in.
 // What is behind the newest good element is known to be damaged and goes
 // first; else what is before the generation of the checkpoint that becomes the
-// older one.
-func plannedExcise(list []element, at place) *vault.Span {
+// older one, but for the generation hold: what is on the one side of that, and
+// where there is nothing what is on the other.
+func plannedExcise(list []element, at place, hold uint64) *vault.Span {
 	good := newestGood(list, len(list)-1)
 	if good < len(list)-1 {
 		return &vault.Span{First: list[good+1].prefix(nil), End: at.after().prefix(nil)}
 	}
-	if good >= 0 && list[0].gen < list[good].gen {
-		return &vault.Span{First: place{}.prefix(nil), End: place{gen: list[good].gen}.prefix(nil)}
+	if good < 0 {
+		return nil
+	}
+	first, end := place{}, list[good].gen
+	for i := range list {
+		if i > 0 {
+			first = place{gen: list[i].gen}
+		}
+		switch gen := list[i].gen; {
+		case gen >= end:
+			return nil
+		case gen == hold:
+			continue
+		case gen < hold:
+			return &vault.Span{First: place{}.prefix(nil), End: place{gen: min(end, hold)}.prefix(nil)}
+		default:
+			return &vault.Span{First: first.prefix(nil), End: place{gen: end}.prefix(nil)}
+		}
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/triegs/triegs/epoch/record"
 	"github.com/triegs/triegs/epoch/wal"
 	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/recovery/positions"
 )
 
 // Backup takes a checkpoint and copies it to dest, where it is a store of its
@@ -37,25 +38,30 @@ func (s *Store) Backup(ctx context.Context, dest string, rate int64) (Saved, err
 	if err := s.takeTurn(ctx); err != nil {
 		return Saved{}, err
 	}
+	places := s.Positions.All() // before the checkpoint, which they must not lead
 	saved, err := s.checkpoint(ctx)
 	if err != nil {
 		s.giveTurn()
 		return saved, err
 	}
 	s.giveTurn()
-	saved.Bytes, saved.Full, err = s.copyTo(ctx, dest, saved.Epoch, rate)
+	saved.Bytes, saved.Full, err = s.copyTo(ctx, dest, saved.Epoch, rate, places)
 	saved.Took = s.o.Now().Sub(start)
 	return saved, err
 }
 
 // copyTo brings the newest checkpoint, which is of epoch e or a later one, to
 // dest, which holds nothing or an earlier backup. Later checkpoints may come
-// meanwhile.
-func (s *Store) copyTo(ctx context.Context, dest string, e uint64, rate int64) (bytes int64, full bool, err error) {
+// meanwhile. The places of subscribers go with it, so that a store that is restored
+// from it knows of them.
+func (s *Store) copyTo(ctx context.Context, dest string, e uint64, rate int64, places map[string]positions.Place) (bytes int64, full bool, err error) {
 	old, err := wal.ReadIdentity(dest)
 	switch {
 	case err == nil && old.Backup && old.Log == s.id.Log:
 		bytes, err = s.copyInto(ctx, dest, e, rate)
+		if err == nil {
+			err = positions.Write(dest, places)
+		}
 		return bytes, false, err
 	case err == nil:
 		return 0, false, fmt.Errorf("%w: %s holds a store that is not a backup of this one", errs.ErrFormat, dest)
@@ -66,8 +72,10 @@ func (s *Store) copyTo(ctx context.Context, dest string, e uint64, rate int64) (
 		if err := wal.Create(dir, id, e); err != nil {
 			return err
 		}
-		bytes, err = s.copyInto(ctx, dir, e, rate)
-		return err
+		if bytes, err = s.copyInto(ctx, dir, e, rate); err != nil {
+			return err
+		}
+		return positions.Write(dir, places)
 	})
 	return bytes, true, err
 }
@@ -219,7 +227,11 @@ func (s *Store) transplant(ctx context.Context, dest string) error {
 		}
 		t := &Store{Engine: s.Engine, id: id, o: s.o, checkpoints: to}
 		_, err = t.save(ctx)
-		return errors.Join(err, to.Close())
+		if err = errors.Join(err, to.Close()); err != nil {
+			return err
+		}
+		// Of the timeline that they were of: whoever has one of these names is told.
+		return positions.Write(dir, s.Positions.All())
 	})
 }
 
@@ -256,6 +268,10 @@ func Repair(ctx context.Context, source, dest string, o Options) (Salvage, error
 	id, err := salvageIdentity(source, &out)
 	if err != nil {
 		return out, err
+	}
+	if s.Positions, err = positions.Open(source, positions.Options{ReadOnly: true}); err != nil {
+		out.Damaged = append(out.Damaged, err.Error())
+		s.Positions, _ = positions.Open("", positions.Options{ReadOnly: true}) // nothing to fail
 	}
 	var r Report
 	if _, err := s.load(ctx, id, &r); err != nil && !errors.Is(err, errs.ErrCorrupt) {

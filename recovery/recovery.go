@@ -12,7 +12,11 @@
 //
 //   - A checkpoint is committed only after the log is on stable storage through
 //     its epoch, and the log is cut only behind the older of the two checkpoints
-//     that are kept.
+//     that are kept, and only behind the one from which it leads through all epochs
+//     that are wanted one by one. That one stays as well.
+//   - A position that a subscriber has acknowledged is written only after the log is
+//     on stable storage through its epoch: it never leads the log.
+//   - What is wanted and cannot be had again leaves the state as it is without it.
 //   - Each relation of a loaded checkpoint has the content digest that it had
 //     when it was saved, and each replayed epoch the one that was logged.
 //   - Nothing appears under the name of a backup or of a restored store before
@@ -38,6 +42,7 @@ import (
 	"github.com/triegs/triegs/epoch/wal"
 	"github.com/triegs/triegs/internal/errs"
 	"github.com/triegs/triegs/query"
+	"github.com/triegs/triegs/recovery/positions"
 	"github.com/triegs/triegs/rootvec"
 	"github.com/triegs/triegs/semiring"
 )
@@ -60,11 +65,13 @@ type Options struct {
 	TermCache int64
 	// Wanted, if it is not nil, gives the epoch behind which all epochs are wanted one
 	// by one, though a checkpoint of epoch newest has them; newest or more for none.
-	Wanted func(id wal.Identity, newest uint64) uint64
+	// Open asks it, and each checkpoint, which leaves in the log, and of the checkpoints,
+	// what is needed to have them again. It may be called from any goroutine.
+	Wanted func(id wal.Identity, newest uint64, places map[string]positions.Place) uint64
 	// Reached, if it is not nil, is called with the state from which the log is
 	// replayed, and behind each epoch of it. Another engine begins anew: what was
 	// wanted could not be had.
-	Reached func(e *epoch.Engine)
+	Reached func(id wal.Identity, e *epoch.Engine, places map[string]positions.Place)
 	// Progress, if it is not nil, is called when a phase begins, and now and
 	// then while it goes on.
 	Progress func(Progress)
@@ -108,6 +115,9 @@ type Report struct {
 type Store struct {
 	Engine *epoch.Engine
 	Log    *wal.Log // nil if the last checkpoint alone was opened
+	// Positions are those of named subscribers, none if the last checkpoint alone was
+	// opened.
+	Positions *positions.File
 
 	dir         string
 	o           Options
@@ -136,6 +146,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, Report, error) {
 }
 
 func (s *Store) open(ctx context.Context, r *Report) error {
+	s.Positions, _ = positions.Open("", positions.Options{ReadOnly: true}) // nothing to fail
 	if s.o.LastCheckpoint {
 		id, err := wal.ReadIdentity(s.dir)
 		if err != nil {
@@ -158,6 +169,11 @@ func (s *Store) open(ctx context.Context, r *Report) error {
 	options.Cover = func(ctx context.Context, id wal.Identity) (uint64, error) {
 		began := s.o.Now()
 		defer func() { loading = s.o.Now().Sub(began) }()
+		places, err := positions.Open(s.dir, positions.Options{ReadOnly: s.o.Log.ReadOnly, Step: s.o.Log.Step})
+		if err != nil {
+			return 0, err
+		}
+		s.Positions = places
 		return s.load(ctx, id, r)
 	}
 	log, found, err := wal.Open(ctx, s.dir, options)
@@ -355,6 +371,9 @@ func (s *Store) Close() error {
 	var complaints []error
 	if s.Log != nil {
 		complaints = append(complaints, s.Log.Close())
+	}
+	if s.Positions != nil {
+		complaints = append(complaints, s.Positions.Close())
 	}
 	if s.Engine != nil {
 		s.Engine.Dict().Close()

@@ -66,7 +66,7 @@ func (s *Store) giveTurn() { <-s.saver.turn }
 
 // Checkpoint saves the state after the last applied epoch while later ones are
 // applied, then cuts the log behind the older of the two checkpoints that are
-// kept. Where nothing has happened since the newest one it does nothing.
+// kept, or what is wanted (Options.Wanted) needs. Where nothing has happened since the newest one it does nothing.
 //
 // Until there was no epoch for two seconds (two and a half at most), or until Close,
 // the directory of the checkpoints stays open for the next one, with five goroutines
@@ -91,7 +91,11 @@ func (s *Store) checkpoint(ctx context.Context) (Saved, error) {
 	}
 	s.saver.saved = report.Epoch
 	if older, ok := s.checkpoints.Older(); ok {
-		report.Segments, report.Freed, report.CutErr = s.Log.DropThrough(ctx, older.LogIndex)
+		through := older.LogIndex
+		if base, ok := s.needed(report.Epoch); ok {
+			through = min(through, base.LogIndex)
+		}
+		report.Segments, report.Freed, report.CutErr = s.Log.DropThrough(ctx, through)
 	}
 	report.Took = s.o.Now().Sub(start)
 	return report, nil
@@ -131,6 +135,8 @@ func (s *Store) save(ctx context.Context) (report Saved, err error) {
 	if err := s.durable(ctx, f.Epoch); err != nil {
 		return report, err
 	}
+	base, _ := s.needed(f.Epoch)
+	s.checkpoints.Hold(base.Generation)
 	if err := w.Commit(ctx, s.header(f)); err != nil {
 		return report, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/triegs/triegs/checkpoint"
 	"github.com/triegs/triegs/epoch/wal"
 	"github.com/triegs/triegs/internal/errs"
+	"github.com/triegs/triegs/recovery/positions"
 )
 
 // loadWanted loads the newest state from which the log leads through all epochs
@@ -21,7 +22,7 @@ func (s *Store) loadWanted(ctx context.Context, r *Report) (covered uint64, err 
 		return 0, nil
 	}
 	newest := list[0]
-	from := s.o.Wanted(s.id, newest.Epoch)
+	from := s.o.Wanted(s.id, newest.Epoch, s.Positions.All())
 	if from >= newest.Epoch {
 		return 0, nil
 	}
@@ -99,6 +100,30 @@ func lost(err error) bool {
 // reached tells of the state that the engine has.
 func (s *Store) reached() {
 	if s.o.Reached != nil {
-		s.o.Reached(s.Engine)
+		s.o.Reached(s.id, s.Engine, s.Positions.All())
 	}
+}
+
+// needed gives the state from which the log leads through all epochs that are wanted
+// when a checkpoint of epoch newest is there. It is false if nothing but that is
+// needed, or nothing can help.
+func (s *Store) needed(newest uint64) (checkpoint.Info, bool) {
+	if s.o.Wanted == nil || s.Log == nil {
+		return checkpoint.Info{}, false
+	}
+	from := s.o.Wanted(s.id, newest, s.Positions.All())
+	oldest, err := wal.Oldest(s.dir)
+	if from >= newest || err != nil {
+		return checkpoint.Info{}, false
+	}
+	return baseFor(s.checkpoints.List(), from, oldest)
+}
+
+// Acknowledge makes a place durable, behind the log through its epoch. Errors are
+// those of the log and of positions.File.Put.
+func (s *Store) Acknowledge(ctx context.Context, name string, p positions.Place) error {
+	if err := s.durable(ctx, p.Epoch); err != nil {
+		return err
+	}
+	return s.Positions.Put(name, p)
 }
