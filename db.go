@@ -14,6 +14,7 @@ import (
 	"github.com/triegs/triegs/epoch/record"
 	"github.com/triegs/triegs/epoch/wal"
 	"github.com/triegs/triegs/recovery"
+	"github.com/triegs/triegs/recovery/positions"
 	"github.com/triegs/triegs/txn"
 )
 
@@ -41,8 +42,10 @@ type DB struct {
 		sync.Mutex
 		open map[*Subscription]struct{}
 	}
-	identity wal.Identity // of a store in memory one of its own
-	notices  sync.Mutex   // one call of OnEvent at a time
+	subscribers subscribers
+	identity    wal.Identity    // of a store in memory one of its own
+	positions   *positions.File // of names; of a store in memory in memory
+	notices     sync.Mutex      // one call of OnEvent at a time
 }
 
 // Open opens the store in dir, creating it if there is none, and brings it to
@@ -76,6 +79,7 @@ func OpenContext(ctx context.Context, dir string, opts *Options) (*DB, error) {
 		db.engine = epoch.New()
 		db.identity = wal.Identity{Store: wal.NewID(), Timeline: wal.NewID()}
 		db.engine.Semirings(o.Semirings)
+		db.positions, _ = positions.Open("", positions.Options{}) // nothing to fail
 	} else if err := db.recover(ctx, dir); err != nil {
 		if err == ctx.Err() { //nolint:errorlint // exactly this
 			return nil, err
@@ -87,6 +91,7 @@ func OpenContext(ctx context.Context, dir string, opts *Options) (*DB, error) {
 	db.engine.Budget(o.MemoryBudget)
 	db.engine.Clock(time.Now)
 	db.retain()
+	db.placed()
 	if o.EventTime { // whatever was in force when the store was written
 		db.engine.SetTime(true, int64(o.Lateness))
 	} else {
@@ -120,7 +125,7 @@ func (db *DB) recover(ctx context.Context, dir string) error {
 		return err
 	}
 	db.store, db.engine, db.report = store, store.Engine, report
-	db.identity = store.Identity()
+	db.identity, db.positions = store.Identity(), store.Positions
 	db.upkeep.tail = uint64(report.Log.TailBytes)
 	for _, why := range report.Damaged {
 		o.Logger.Error("a damaged checkpoint was passed over", "reason", why)
@@ -520,6 +525,7 @@ func (db *DB) Close() error {
 	db.engine.Fail(ErrClosed)
 	db.engine.Wait()
 	leaked, subscribed := db.endSnapshots(), db.endSubscriptions()
+	db.unpark()
 	var complaints []error
 	if db.store != nil {
 		complaints = append(complaints, db.store.Close())

@@ -89,12 +89,17 @@ var (
 	// that it was told.
 	ErrSlowSubscriber = errs.ErrSlowSubscriber
 
+	// ErrNameInUse is returned by Subscribe for a name that an open subscription
+	// has, and by Forget.
+	ErrNameInUse = errs.ErrNameInUse
+
 	// ErrTimeline is returned for a Token of another store, or of a history of
 	// this one that was given up: by a restore, or by a crash under a relaxed
-	// durability.
+	// durability. Subscribe returns it for a name whose place is of one.
 	ErrTimeline = errs.ErrTimeline
 
-	// ErrTooOld is returned for a Token of an epoch that is not kept any more.
+	// ErrTooOld is returned for a Token of an epoch that is not kept any more, and
+	// for a name that has lost its place.
 	// The message names the oldest that is.
 	ErrTooOld = errs.ErrTooOld
 

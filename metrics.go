@@ -63,6 +63,9 @@ type Metrics struct {
 	Subscriptions  int `json:"subscriptions"`
 	RetainedEpochs int `json:"retained_epochs"`
 
+	// Subscribers are the durable names of subscriptions, as DB.Subscribers lists them.
+	Subscribers []SubscriberInfo `json:"subscribers,omitempty"`
+
 	// The log: epochs and bytes written, syncs of them.
 	LogEntries uint64 `json:"log_entries"`
 	LogBytes   uint64 `json:"log_bytes"`
@@ -141,6 +144,9 @@ func (m Metrics) String() string {
 	line("contributions", "%d bytes", m.FactBytes)
 	line("snapshots", "%d open, oldest at epoch %d", m.Snapshots, m.OldestPin)
 	line("subscriptions", "%d open, %d epochs retained", m.Subscriptions, m.RetainedEpochs)
+	for _, n := range m.Subscribers {
+		line("subscriber", "%s", n)
+	}
 	line("log", "%d epochs, %d bytes, %d syncs", m.LogEntries, m.LogBytes, m.LogSyncs)
 	line("checkpoints", "%s", m.Checkpoints)
 	return b.String()

@@ -146,6 +146,11 @@ type Options struct {
 	// current one.
 	RetainedEpochs int
 
+	// Retention bounds what is kept for the names of subscriptions
+	// (SubscribeOptions.Name). Default: no limit, since a name that is needed no more
+	// can be forgotten.
+	Retention Retention
+
 	// RetainFrom has Open keep the epochs from that of the token on, as far as the
 	// checkpoints and the log reach back, as if RetainedEpochs were as many. A token
 	// of another store or timeline, or of an epoch that cannot be had any more, is not
@@ -258,6 +263,9 @@ func (o *Options) validate() error {
 	if o.RetainedEpochs < 0 {
 		bad("RetainedEpochs (%d) must not be negative", o.RetainedEpochs)
 	}
+	if r := o.Retention; r.Bytes < 0 || r.Age < 0 {
+		bad("Retention (%d bytes, %s) must not be negative", r.Bytes, r.Age)
+	}
 	if o.DictionaryCacheBytes < 0 {
 		bad("DictionaryCacheBytes (%d) must not be negative", o.DictionaryCacheBytes)
 	}
@@ -323,6 +331,9 @@ const (
 	// NoticeSubscriptionLeaked: a subscription that was told Epoch last was still
 	// there when the DB was closed.
 	NoticeSubscriptionLeaked
+	// NoticeSubscriberLost: the name Subscriber, which had acknowledged Epoch, has lost
+	// its place, for the reason Err.
+	NoticeSubscriberLost
 )
 
 // String returns a short name of the kind.
@@ -344,6 +355,8 @@ func (k NoticeKind) String() string {
 		return "subscription expired"
 	case NoticeSubscriptionLeaked:
 		return "subscription leaked"
+	case NoticeSubscriberLost:
+		return "subscriber lost"
 	}
 	return fmt.Sprintf("NoticeKind(%d)", uint8(k))
 }
@@ -357,6 +370,8 @@ type Notice struct {
 	Epoch Epoch
 	// Source is the name of the source concerned.
 	Source string
+	// Subscriber is the name of the subscription concerned.
+	Subscriber string
 	// Position is the next offset that the store wants from Source.
 	Position uint64
 	// Offset is the first offset concerned.

@@ -1,21 +1,47 @@
 package triegs
 
 import (
+	"fmt"
 	"math"
+	"time"
 
 	"github.com/triegs/triegs/epoch"
 	"github.com/triegs/triegs/epoch/wal"
 	"github.com/triegs/triegs/recovery/positions"
+	"github.com/triegs/triegs/rootvec"
 )
 
 // wanted is the epoch behind which a store wants its epochs one by one when it is
-// opened.
+// opened: for the names, for RetainedEpochs, and from RetainFrom on.
 func (db *DB) wanted(id wal.Identity, newest uint64, places map[string]positions.Place) uint64 {
 	from := newest - min(newest, uint64(db.opts.RetainedEpochs))
 	if t := db.opts.RetainFrom; t.store == id.Store && t.timeline == id.Timeline {
 		from = min(from, uint64(t.epoch))
 	}
+	if db.opts.ReadOnly {
+		return from // names go on in a store that takes their places
+	}
+	now := db.opts.Clock()
+	for _, p := range places {
+		if p.Epoch < from && db.serves(id, newest, p, now) {
+			from = p.Epoch
+		}
+	}
 	return from
+}
+
+// serves reports whether epochs are kept for a place.
+func (db *DB) serves(id wal.Identity, newest uint64, p positions.Place, now time.Time) bool {
+	r := db.opts.Retention
+	switch {
+	case p.Store != id.Store || p.Timeline != id.Timeline, p.Whole, p.Lost:
+		return false
+	case r.Epochs > 0 && newest > p.Epoch && newest-p.Epoch > r.Epochs:
+		return false
+	case r.Age > 0 && newest > p.Epoch && now.Sub(time.Unix(0, p.Acked)) > r.Age:
+		return false
+	}
+	return true
 }
 
 // reached keeps what is wanted while the log is replayed.
@@ -23,9 +49,66 @@ func (db *DB) reached(id wal.Identity, e *epoch.Engine, places map[string]positi
 	if db.engine != e { // it begins, perhaps anew
 		db.engine = e
 		e.Current.Retain(uint64(db.opts.RetainedEpochs))
+		db.await(id, places)
 	}
-	if t := db.opts.RetainFrom; !t.IsZero() && e.Current.Epoch() == uint64(t.epoch) {
+	at := e.Current.Epoch()
+	if t := db.opts.RetainFrom; !t.IsZero() && at == uint64(t.epoch) {
 		e.Current.Retain(math.MaxUint64)
+	}
+	for _, n := range db.subscribers.waiting[at] {
+		n.park(e)
+	}
+}
+
+// await begins to wait for the epochs of the places.
+func (db *DB) await(id wal.Identity, places map[string]positions.Place) {
+	l := &db.subscribers
+	l.by, l.waiting = make(map[string]*subscriber), make(map[uint64][]*subscriber)
+	l.count.Store(int64(len(places)))
+	for name, p := range places {
+		n := &subscriber{name: name, place: p}
+		l.by[name] = n
+		if !db.opts.ReadOnly && db.serves(id, 0, p, time.Time{}) {
+			l.waiting[p.Epoch] = append(l.waiting[p.Epoch], n)
+		}
+	}
+}
+
+// park puts a name at the current vector, which is of the epoch of its place.
+func (n *subscriber) park(e *epoch.Engine) {
+	n.parked = rootvec.Follower{Each: n.place.Each, Buffer: math.MaxUint64, Holds: n.holds}
+	n.at = e.Current.Follow(&n.parked, func(c rootvec.Catalog) {
+		schema := c.(*epoch.Schema)
+		if q, err := schema.Query(n.place.Query); err == nil && q.Epoch == n.place.Registered {
+			n.q, n.view = q, schema.Views[n.place.Query]
+		}
+	})
+	if n.view == nil {
+		n.lost = fmt.Errorf("%w: %q of epoch %d", ErrNoSuchQuery, n.place.Query, n.place.Registered)
+	}
+}
+
+// placed ends the wait for the epochs of the places: what was not reached is lost.
+func (db *DB) placed() {
+	l := &db.subscribers
+	l.Lock()
+	defer l.Unlock()
+	l.waiting = nil
+	for _, n := range l.by {
+		p := &n.place
+		switch {
+		case p.Store != db.identity.Store || p.Timeline != db.identity.Timeline:
+			n.lost = fmt.Errorf("%w: the place is of timeline %s of store %s", ErrTimeline, wal.ID(p.Timeline), wal.ID(p.Store))
+		case p.Lost:
+			n.lost = fmt.Errorf("%w: the place of the name was given up", ErrTooOld)
+		case n.at == nil && !p.Whole && !db.opts.ReadOnly:
+			n.lost = fmt.Errorf("%w: epoch %d could not be had again", ErrTooOld, p.Epoch)
+		case n.at != nil && db.engine.Current.Lag(&n.parked) > 0:
+			n.behind = time.Unix(0, p.Acked)
+		}
+		if n.lost != nil {
+			db.releaseLocked(n)
+		}
 	}
 }
 

@@ -49,6 +49,15 @@ const defaultBuffer = 1024
 // SubscribeOptions changes how a subscription goes; the zero value is the default of
 // every field.
 type SubscribeOptions struct {
+	// Name is that of a consumer whose place the store keeps, also over a restart; see
+	// Ack. A new name begins as Mode says, and its place is on stable storage before
+	// Subscribe returns. A known one goes on behind what it has acknowledged, whatever
+	// Mode and Token say; one that began with SnapshotFirst and has acknowledged nothing
+	// begins with the whole answer again. PerEpoch, Quiet and Where are those of the
+	// call: where PerEpoch was not asked for before, what has happened meanwhile is one
+	// update. A name belongs to one query, by its registration; a new query of that name
+	// is another one. Default "" = no name.
+	Name string
 	// Mode says where it begins. Default Follow.
 	Mode SubscribeMode
 	// Token is where it begins under FromToken, and ErrValue otherwise.
@@ -58,7 +67,8 @@ type SubscribeOptions struct {
 	// fewer and larger ones, and nothing has to wait for him.
 	PerEpoch bool
 	// Buffer is how many epochs may wait with PerEpoch. Each keeps the memory in
-	// which it differs from the next. Default 1024.
+	// which it differs from the next. With a Name it is ErrValue: nothing is left out,
+	// and Options.Retention bounds what waits. Default 1024.
 	Buffer int
 	// Slow says what happens when more would have to wait. Default SlowCoalesce:
 	// nothing is lost but the steps between.
@@ -81,6 +91,10 @@ func (o *SubscribeOptions) validate() error {
 		return fmt.Errorf("%w: slow policy %d is not known", ErrValue, o.Slow)
 	case o.Buffer < 0:
 		return fmt.Errorf("%w: a buffer of %d epochs", ErrValue, o.Buffer)
+	case o.Name != "" && (o.Buffer > 0 || o.Slow != SlowCoalesce):
+		return fmt.Errorf("%w: for a name every epoch is kept, without a buffer that it could be too slow for", ErrValue)
+	case len(o.Name) > maxName:
+		return fmt.Errorf("%w: a name of %d bytes, %d are allowed", ErrValue, len(o.Name), maxName)
 	case o.Mode != FromToken && !o.Token.IsZero():
 		return fmt.Errorf("%w: a token wants mode FromToken", ErrValue)
 	}
@@ -109,6 +123,7 @@ type Subscription struct {
 	view     *views.Query
 	opts     SubscribeOptions
 	where    []condition
+	named    *subscriber // nil without a name
 	follower rootvec.Follower
 	ctx      context.Context
 	stop     func() bool   // stops waiting for the end of ctx
@@ -138,8 +153,10 @@ type condition struct {
 // ErrValue (options, an unknown column of Where), ErrTimeline (the token is of another
 // store, or of a history that was given up by a restore or a crash), ErrTooOld (its
 // epoch is not kept any more, see Options.RetainedEpochs; the message names the
-// oldest that is), ErrClosed and ctx's. After the last two of a token a subscription
-// with SnapshotFirst begins anew. Cost is constant.
+// oldest that is). With a name also ErrNameInUse (another subscription has it),
+// ErrTimeline and ErrTooOld (its place is gone, see Options.Retention; Forget it),
+// ErrReadOnly, and those of writing the place. ErrClosed and ctx's. After ErrTimeline and ErrTooOld a
+// subscription with SnapshotFirst begins anew. Cost is constant.
 func (db *DB) Subscribe(ctx context.Context, query string, opts SubscribeOptions) (*Subscription, error) {
 	s, err := db.subscribe(ctx, query, opts)
 	if err != nil {
@@ -159,46 +176,62 @@ func (db *DB) subscribe(ctx context.Context, name string, opts SubscribeOptions)
 	opts.Where = maps.Clone(opts.Where)
 	s := &Subscription{db: db, name: name, opts: opts, ctx: ctx, done: make(chan struct{})}
 	s.follower = rootvec.Follower{Each: opts.PerEpoch, Buffer: uint64(opts.Buffer), Holds: s.holds}
-	v, err := s.attach()
-	if err != nil {
-		return nil, err
+	if opts.Name != "" {
+		return s, s.beginNamed()
 	}
-	at := db.pinned(v)
+	v, err := s.attach(&s.follower)
+	if err == nil {
+		err = s.begins(v)
+	}
+	if err == nil {
+		err = s.opens()
+	}
+	return s, err
+}
+
+// begins puts the subscription at a vector that is pinned for it, where its follower
+// is.
+func (s *Subscription) begins(v *rootvec.Vector) (err error) {
+	at := s.db.pinned(v)
 	if s.q == nil {
-		err = fmt.Errorf("%w: %q at epoch %d", ErrNoSuchQuery, name, v.Epoch)
+		err = fmt.Errorf("%w: %q at epoch %d", ErrNoSuchQuery, s.name, v.Epoch)
 	} else {
 		err = s.choose()
 	}
 	if err != nil {
 		at.end(ErrClosed)
 		s.leave()
-		return nil, err
+		return err
 	}
-	if s.epoch = at.epoch; opts.Mode == SnapshotFirst {
-		s.untold = true
-	}
+	s.epoch, s.untold = at.epoch, s.opts.Mode == SnapshotFirst
 	s.at = at
-	s.mu.Lock() // which end waits for
-	s.stop = context.AfterFunc(ctx, func() { s.end(ctx.Err()) })
-	s.mu.Unlock()
-	if !db.enlist(s) {
-		s.end(ErrClosed)
-		return nil, ErrClosed
-	}
-	return s, nil
+	return nil
 }
 
-// attach pins the vector at which the subscription begins.
-func (s *Subscription) attach() (*rootvec.Vector, error) {
+// opens makes the subscription one of those that are open.
+func (s *Subscription) opens() error {
+	s.mu.Lock() // which end waits for
+	s.stop = context.AfterFunc(s.ctx, func() { s.end(s.ctx.Err()) })
+	s.mu.Unlock()
+	if !s.db.enlist(s) {
+		s.end(ErrClosed)
+		return ErrClosed
+	}
+	return nil
+}
+
+// attach pins the vector at which a subscription begins that is new, with a follower
+// of its place.
+func (s *Subscription) attach(f *rootvec.Follower) (*rootvec.Vector, error) {
 	current := &s.db.engine.Current
 	if s.opts.Mode != FromToken {
-		return current.Follow(&s.follower, s.find), nil
+		return current.Follow(f, s.find), nil
 	}
 	t := s.opts.Token
 	if err := s.db.known(t); err != nil {
 		return nil, err
 	}
-	v, oldest := current.FollowFrom(&s.follower, uint64(t.epoch), s.find)
+	v, oldest := current.FollowFrom(f, uint64(t.epoch), s.find)
 	switch {
 	case v != nil:
 		return v, nil
@@ -248,6 +281,9 @@ func (db *DB) pinned(v *rootvec.Vector) *Snapshot {
 
 // Query is the name of the query.
 func (s *Subscription) Query() string { return s.name }
+
+// Name is the durable name, "" without one.
+func (s *Subscription) Name() string { return s.opts.Name }
 
 // Token is the position: that behind the update that was told last, at first the one
 // where the subscription begins. Under SnapshotFirst it is the zero Token until the
@@ -308,6 +344,9 @@ func (s *Subscription) end(reason error) bool {
 		}
 	}
 	s.leave()
+	if s.named != nil {
+		s.db.detach(s)
+	}
 	return true
 }
 

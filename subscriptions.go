@@ -92,6 +92,8 @@ type SubscriptionInfo struct {
 	// Query is the name of the query, Epoch the epoch that was told last.
 	Query string
 	Epoch Epoch
+	// Name is its durable name, "" if it has none.
+	Name string
 	// Lag is how many epochs there are behind it.
 	Lag uint64
 	// RetainedBytes is memory that its position keeps, and with PerEpoch the epochs
@@ -113,7 +115,7 @@ func (db *DB) Subscriptions() []SubscriptionInfo {
 	})
 	epochs := slices.Clone(kept)
 	for _, s := range open {
-		list = append(list, SubscriptionInfo{Query: s.name, Epoch: s.position(), Lag: current.Lag(&s.follower)})
+		list = append(list, SubscriptionInfo{Query: s.name, Name: s.opts.Name, Epoch: s.position(), Lag: current.Lag(&s.follower)})
 		each = append(each, s.opts.PerEpoch)
 		epochs = append(epochs, uint64(s.position()))
 	}
@@ -132,4 +134,5 @@ func (db *DB) Subscriptions() []SubscriptionInfo {
 func (db *DB) subscriptionMetrics(m *Metrics) {
 	m.Subscriptions = len(db.listed())
 	m.RetainedEpochs = len(db.engine.Current.Kept(nil))
+	m.Subscribers = db.Subscribers()
 }

@@ -65,6 +65,7 @@ func (s *Subscription) Updates() iter.Seq2[*Update, error] {
 // tell gives an update to the consumer and moves on behind it, whatever he does.
 func (s *Subscription) tell(u *Update, yield func(*Update, error) bool) bool {
 	defer s.move(u)
+	s.note(u, false)
 	return yield(u, nil)
 }
 
@@ -95,6 +96,7 @@ func (s *Subscription) advance(u *Update) (bool, error) {
 		if changes, err := u.changes(); changes || err != nil {
 			return err == nil, err
 		}
+		s.note(u, true)
 		s.move(u)
 	}
 }

@@ -115,6 +115,7 @@ func (db *DB) logBytes() uint64 {
 // afterEpoch starts what is due. It is called by whoever has made an epoch, and
 // costs a few loads when nothing is.
 func (db *DB) afterEpoch() {
+	db.expireNames()
 	if db.checkpointDue() {
 		db.keepUp(&db.upkeep.saving, db.checkpointDue, func() {
 			_, _ = db.saveNow(db.upkeep.ctx) // counted and told there, tried again later

@@ -87,6 +87,27 @@ func (c *Current) FollowFrom(f *Follower, epoch mvcc.Version, begin func(Catalog
 	return v, oldest
 }
 
+// Branch attaches f where another follower stands, whose vector v somebody has pinned,
+// and pins that once more. The sequence of f ends where that of the other does.
+func (c *Current) Branch(f, from *Follower, v *Vector) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attach(f, v)
+	if from.last != nil {
+		f.last = from.last
+		c.pin(f.last)
+	}
+}
+
+// Want says whether f takes every vector by itself from here on: those that have come
+// behind it are kept only if it did before.
+func (c *Current) Want(f *Follower, each bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f.Each = each
+	c.trim()
+}
+
 func (c *Current) attach(f *Follower, v *Vector) {
 	c.pin(v)
 	f.at = v.Epoch

@@ -28,6 +28,7 @@ var (
 	ErrSnapshotClosed  = errors.New("snapshot is closed")
 	ErrSnapshotExpired = errors.New("snapshot has expired")
 	ErrSlowSubscriber  = errors.New("subscriber is too slow")
+	ErrNameInUse       = errors.New("name is in use")
 	ErrTimeline        = errors.New("position of another history")
 	ErrTooOld          = errors.New("position is not kept any more")
 	ErrGap             = errors.New("gap in the offsets of a source")

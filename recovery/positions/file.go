@@ -63,6 +63,7 @@ type File struct {
 	turn sync.Mutex // held by who writes
 	file *os.File   // to append to; nil: the next write is of a whole file
 	size int        // of it
+	over bool       // after Close
 }
 
 // batch are changes that are written together.
@@ -151,6 +152,10 @@ func (f *File) apply(c change) error {
 		}
 	}
 	b.done = true
+	if f.over {
+		b.err = errs.ErrClosed
+		return b.err
+	}
 	if b.err = f.write(b.changes, after); b.err != nil {
 		return b.err
 	}
@@ -274,9 +279,10 @@ func (f *File) shut() error {
 	return file.Close()
 }
 
-// Close closes the file. Places can still be read.
+// Close closes the file: a change behind it is errs.ErrClosed. Places can still be read.
 func (f *File) Close() error {
 	f.turn.Lock()
 	defer f.turn.Unlock()
+	f.over = true
 	return f.shut()
 }
