@@ -422,7 +422,7 @@ func (c *compiler) leaf(n *node, column map[query.Var]int) {
 	fmt.Fprint(&c.sign, "leaf ", v.relation.serial, " ", v.leaf.cols, v.lead, len(n.key), v.unit, n.parent >= 0)
 	if c.shareView(n) {
 		if n.parent >= 0 {
-			n.changed = n.leaf.subscribe(len(cols))
+			n.changed = c.s.subscribe(n.leaf, len(cols))
 		}
 		c.s.enlist(n.view)
 	}

@@ -25,8 +25,11 @@ func has(row []uint64, consts []constCol) bool {
 	return true
 }
 
-// readers are those of one list, in groups with the same columns.
-type readers struct{ groups []*readerGroup }
+// readers are those of one list: of all rows, and in groups with the same columns.
+type readers struct {
+	all    []*reader
+	groups []*readerGroup
+}
 
 type readerGroup struct {
 	cols []int
@@ -57,6 +60,10 @@ func (r *reader) mixed() (sum uint64) {
 }
 
 func (l *readers) add(r *reader) {
+	if len(r.consts) == 0 {
+		l.all = append(l.all, r)
+		return
+	}
 	i := slices.IndexFunc(l.groups, func(g *readerGroup) bool { return g.is(r) })
 	if i < 0 {
 		i = len(l.groups)
@@ -70,6 +77,7 @@ func (l *readers) add(r *reader) {
 }
 
 func (l *readers) remove(r *reader) {
+	l.all = slices.DeleteFunc(l.all, func(o *reader) bool { return o == r })
 	for i, g := range l.groups {
 		if !g.is(r) {
 			continue
@@ -87,13 +95,10 @@ func (l *readers) remove(r *reader) {
 
 // deal deals n rows of a list, each of which takes stride words.
 func (s *Store) deal(l *readers, words []uint64, n, stride int) {
+	for _, r := range l.all {
+		s.markReader(r)
+	}
 	for _, g := range l.groups {
-		if len(g.cols) == 0 { // they read all rows
-			for _, r := range g.by[0] {
-				s.markReader(r)
-			}
-			continue
-		}
 		for i := range n {
 			row := words[i*stride : (i+1)*stride]
 			for _, r := range g.of(row) {
@@ -143,11 +148,10 @@ func (s *Store) dispatch(r *Relation) {
 	for _, in := range r.interests {
 		s.stir(in)
 	}
-	for _, x := range r.indexes {
-		for _, t := range x.subs {
-			if t.settle(); t.n > 0 {
-				s.deal(&t.readers, t.words, t.n, t.width)
-			}
+	for ; s.dealt < len(s.toggled); s.dealt++ {
+		t := s.toggled[s.dealt]
+		if t.settle(); t.n > 0 {
+			s.deal(&t.readers, t.words, t.n, t.width)
 		}
 	}
 }
@@ -236,6 +240,10 @@ func (s *Store) delist(v *view) {
 // settleViews forgets what views have noted in the version.
 func (s *Store) settleViews() {
 	s.settleStakes()
+	for _, t := range s.toggled {
+		t.reset()
+	}
+	s.toggled, s.dealt = s.toggled[:0], 0
 	for _, v := range s.visited {
 		if v.changed != nil {
 			v.changed.reset()
@@ -247,8 +255,6 @@ func (s *Store) settleViews() {
 			r.rows = nil
 		}
 	}
-	clear(s.visited)
-	clear(s.served)
 	s.visited, s.served = s.visited[:0], s.served[:0]
 	clear(s.due)
 	if s.clearing {

@@ -71,7 +71,7 @@ func TestDispatch(t *testing.T) {
 			}
 		}
 		for _, r := range l.s.relations {
-			if len(r.readers.groups) > 0 {
+			if len(r.readers.all)+len(r.readers.groups) > 0 {
 				t.Errorf("%s: readers are left", tc.text)
 			}
 		}
@@ -227,7 +227,7 @@ func TestDealt(t *testing.T) {
 		l.seal()
 	}
 	for name, n := range l.rels {
-		if r := l.s.relations[n]; len(r.interests)+len(r.readers.groups) > 0 {
+		if r := l.s.relations[n]; len(r.interests)+len(r.readers.all)+len(r.readers.groups) > 0 {
 			t.Errorf("somebody has an interest in %s", name)
 		}
 	}

@@ -245,6 +245,12 @@ func (s *Store) forget(q *Query) (unused []*view) {
 	if q.uses--; q.uses > 0 {
 		return nil
 	}
+	// What past versions have noted must not keep it.
+	clear(s.visited[:cap(s.visited)])
+	clear(s.served[:cap(s.served)])
+	clear(s.toggled[:cap(s.toggled)])
+	clear(s.stirred[:cap(s.stirred)])
+	clear(s.owed[:cap(s.owed)])
 	nodes := q.nodes
 	if q.inner != nil {
 		nodes = slices.Concat(nodes, q.inner.nodes)

@@ -118,6 +118,9 @@ func (s *Store) stir(in *interest) {
 
 // refoldAll brings the kept answers up to date that may have changed.
 func (s *Store) refoldAll() error {
+	if len(s.answers) == 0 {
+		return nil
+	}
 	if s.clearing {
 		for _, d := range s.answers {
 			if err := s.refoldAnswers(d, nil); err != nil {
@@ -164,8 +167,6 @@ func (s *Store) settleStakes() {
 			st.all, st.rows = false, st.rows[:0]
 		}
 	}
-	clear(s.stirred)
-	clear(s.owed)
 	s.stirred, s.owed = s.stirred[:0], s.owed[:0]
 }
 

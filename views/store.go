@@ -29,6 +29,8 @@ type Store struct {
 	due       []uint64            // bits of the views to look at in the version under construction
 	visited   []*view             // that were looked at
 	served    []*reader           // that have rows
+	toggled   []*toggles          // those of indexes that have prefixes
+	dealt     int                 // of them that were dealt out
 	stirred   []*interest         // that have changes
 	owed      []*derived          // kept answers to bring up to date
 	viewBy    map[string]*view    // by signature
@@ -250,14 +252,14 @@ func (s *Store) trim(r *Relation) {
 }
 
 // subscribe asks for the toggles of prefixes of the given length.
-func (x *Index) subscribe(width int) *toggles {
+func (s *Store) subscribe(x *Index, width int) *toggles {
 	for _, t := range x.subs {
 		if t.width == width {
 			t.refs++
 			return t
 		}
 	}
-	t := &toggles{width: width, refs: 1}
+	t := &toggles{width: width, refs: 1, noted: &s.toggled}
 	x.subs = append(x.subs, t)
 	return t
 }
@@ -388,11 +390,6 @@ func (s *Store) settle() {
 
 func (s *Store) settleRelation(r *Relation) {
 	r.touched, r.cleared, r.changes, r.shifts = false, false, shrink(r.changes), shrink(r.shifts)
-	for _, x := range r.indexes {
-		for _, t := range x.subs {
-			t.reset()
-		}
-	}
 }
 
 // shrink empties a scratch slice, and lets go of one that a bulk epoch has

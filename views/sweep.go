@@ -32,6 +32,9 @@ type swept struct {
 // those; and when there is no state left, or no query. It is done only while no epoch but
 // the published one is pinned, since the states of others are not looked at.
 func (s *Store) sweep(published mvcc.Version, pinned []mvcc.Version) {
+	if len(s.annotated) == 0 && len(s.swept) == 0 {
+		return
+	}
 	if s.hydrations.Load() > 0 {
 		return // the states of a query that is filled beside are not looked at
 	}

@@ -14,10 +14,15 @@ type toggles struct {
 	n     int
 	words []uint64
 	net   bool // only net changes are left
+	// noted is where those of an index are listed once they have a prefix.
+	noted *[]*toggles
 	readers
 }
 
 func (t *toggles) add(prefix []uint64) {
+	if t.n == 0 && t.noted != nil {
+		*t.noted = append(*t.noted, t)
+	}
 	t.n++
 	t.words = append(t.words, prefix...)
 }
@@ -31,13 +36,14 @@ func (t *toggles) at(i int) []uint64 { return t.words[i*t.width : (i+1)*t.width]
 // settle leaves each prefix whose group has changed over the epoch once, in
 // ascending order: neighbouring groups lie in neighbouring blocks.
 func (t *toggles) settle() {
-	if t.net {
-		return
+	if t.n > 1 && !t.net {
+		t.cancel()
 	}
+}
+
+// cancel is settle where there is something to do.
+func (t *toggles) cancel() {
 	t.net = true
-	if t.n < 2 {
-		return
-	}
 	switch t.width {
 	case 0:
 		t.n &= 1
