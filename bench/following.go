@@ -27,7 +27,7 @@ const (
 
 // followersLag is how many epochs the writer may be ahead of the slowest follower:
 // those who keep up, on a machine that has a core for each of them.
-const followersLag = 64
+const followersLag = 4
 
 // following is a stream whose changes some followers take while it is written.
 type following struct {

@@ -3,6 +3,9 @@ package bench
 import (
 	"fmt"
 	"testing"
+
+	"github.com/triegs/triegs/epoch"
+	"github.com/triegs/triegs/rootvec"
 )
 
 // BenchmarkFollowing is a follower of every change, an operation being one update of
@@ -39,6 +42,46 @@ func BenchmarkFollowing(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkChanges walks the changes of pinned epochs of 200 updates without a writer
+// beside it, an operation being one of the updates.
+func BenchmarkChanges(b *testing.B) {
+	const window, epochs, updates = 200_000, 100, 200
+	for _, w := range workloads[:3] {
+		b.Run(w.Name, func(b *testing.B) {
+			s := w.Stream(window, epochs*updates/2, 1)
+			p, err := startEngine(s)
+			if err == nil {
+				err = p.load()
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			e := p.(*byEngine)
+			pinned := []*rootvec.Vector{e.e.Current.Pin()}
+			for i := range epochs {
+				if err := p.slide(i*updates/2, (i+1)*updates/2); err != nil {
+					b.Fatal(err)
+				}
+				pinned = append(pinned, e.e.Current.Pin())
+			}
+			q := pinned[0].Catalog.(*epoch.Schema).Views[w.Name]
+			was, is := q.Bind(pinned[0].Space, pinned[0].Roots), q.Bind(pinned[0].Space, pinned[0].Roots)
+			d := q.Deltas(was, is)
+			var out changeSink
+			b.ResetTimer()
+			for i := 0; i*updates < b.N; i++ {
+				old, now := pinned[i%epochs], pinned[i%epochs+1]
+				was.Rebind(old.Space, old.Roots)
+				is.Rebind(now.Space, now.Roots)
+				d.Rebind(was, is)
+				if err := e.takeChanges(q, d, &out); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

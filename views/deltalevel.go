@@ -22,16 +22,17 @@ type deltaLevel struct {
 	changes             bool // the node has changed tuples
 	owner               bool // and answers with one of those are met there
 
-	lead    []uint64
-	key     []query.Var
-	rest    []query.Var
-	columns int
-	cursor  trie.Cursor
-	sought  []uint64 // prefix of the open group
-	seeked  bool     // it is one
-	alike   bool     // the group is plainly the same in both versions
-	probe   bool     // tuples have to be looked up in the other version
-	tuple   []uint64 // in the order of the node's trie, where it was needed
+	lead     []uint64
+	key      []query.Var
+	rest     []query.Var
+	columns  int
+	cursor   trie.Cursor
+	sought   []uint64 // prefix of the open group
+	seeked   bool     // it is one
+	alike    bool     // the group is plainly the same in both versions
+	compared bool     // which was looked at
+	probe    bool     // tuples have to be looked up in the other version
+	tuple    []uint64 // in the order of the node's trie, where it was needed
 
 	weight  factor
 	product factor // down to here
@@ -142,13 +143,21 @@ func (d *Deltas) seek(j int) bool {
 		l.cursor.Rewind()
 	} else {
 		l.cursor.Seek(l.walked.space, l.walked.root, l.columns, l.sought)
-		own := l.hop == nil || l.hop.index == nil
-		l.alike = own && l.changes && !d.revalues[l.number] &&
-			trie.SamePrefix(l.here.space, l.here.root, l.there.space, l.there.root, l.sought)
+		l.compared = false
 	}
 	// The other version does not matter where the answer is not in it already.
-	l.probe = l.changes && !l.alike && (l.owner || d.above(j).there != 0)
+	l.probe = l.changes && (l.owner || d.above(j).there != 0) && !d.alike(l)
 	return true
+}
+
+// alike reports whether the open group is plainly the same in both versions.
+func (d *Deltas) alike(l *deltaLevel) bool {
+	if !l.compared {
+		own := l.hop == nil || l.hop.index == nil
+		l.compared, l.alike = true, own && !d.revalues[l.number] &&
+			trie.SamePrefix(l.here.space, l.here.root, l.there.space, l.there.root, l.sought)
+	}
+	return l.alike
 }
 
 // selectGroup sets the prefix of the group that the binding selects, and reports

@@ -119,7 +119,7 @@ func (g *goneRows) add(tuple []uint64, before int64) {
 }
 
 // arrangeFetch finds the levels whose groups can be fetched ahead for the seeds of a
-// node.
+// node: those that its columns lead to.
 func (d *Deltas) arrangeFetch(n *node) {
 	s := &d.seeds
 	s.groups = s.groups[:0]
@@ -129,11 +129,9 @@ func (d *Deltas) arrangeFetch(n *node) {
 		g := &s.groups[len(s.groups)-1]
 		g.level, g.cols = l, g.cols[:0]
 		for _, v := range l.key {
-			col := n.column(v)
-			if col < 0 {
-				break
+			if col := n.column(v); col >= 0 {
+				g.cols = append(g.cols, col)
 			}
-			g.cols = append(g.cols, col)
 		}
 		if len(g.cols) < len(l.key) {
 			s.groups = s.groups[:len(s.groups)-1]
