@@ -193,7 +193,7 @@ func TestNameDifferential(t *testing.T) {
 	t.Parallel()
 	met := map[string]int{}
 	seeds := scaled(3, 2)
-	if os.Getenv("TRIEGS_FULL") != "" {
+	if os.Getenv(fullVar) != "" {
 		seeds = 100
 	}
 	for seed := range seeds {
