@@ -1,6 +1,9 @@
 package bench
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Case is one measurement of one contender. Cases of one subject and name are
 // rows of one table, of which the first that has a figure is the base.
@@ -45,7 +48,7 @@ func Cases(subject string, size float64) ([]*Case, error) {
 	case "writes":
 		return hopCases(), nil
 	case "followers":
-		return followCases(scaled(200_000)), nil
+		return slices.Concat(followCases(scaled(200_000)), apartCases(scaled(100_000))), nil
 	case "queries":
 		return queryCases(scaled(200_000)), nil
 	}
