@@ -100,6 +100,10 @@ type level struct {
 	trie   boundNode
 	rest   []query.Var // variables that a tuple of the group binds
 	from   int         // column of the first of them
+	// key and lead are those of the node, which lie elsewhere than the level: how many
+	// ids come before the key.
+	key    []query.Var
+	lead   int
 	unit   bool
 	sought []uint64 // prefix of the open group, nil before the first
 }
@@ -116,7 +120,10 @@ func (b *Bound) Answers() *Answers {
 			if leaf := len(n.children) == 0; leaf != leaves {
 				continue
 			}
-			l := level{node: n, trie: b.nodes[j], rest: n.rest, from: n.columns - len(n.rest), unit: n.unit || b.q.flat}
+			l := level{
+				node: n, trie: b.nodes[j], rest: n.rest, from: n.columns - len(n.rest),
+				key: n.key, lead: len(n.lead), unit: n.unit || b.q.flat,
+			}
 			if len(n.rest) == 1 {
 				l.value = &a.binding[n.rest[0]]
 			}
@@ -207,14 +214,13 @@ func (a *Answers) above(j int) int64 {
 // since, the level goes back to its start.
 func (a *Answers) seek(j int) {
 	l := &a.levels[j]
-	n := l.node
 	same := l.sought != nil
 	if !same {
-		l.sought = append(make([]uint64, 0, len(n.lead)+len(n.key)), n.lead...)
-		l.sought = l.sought[:cap(l.sought)]
+		l.sought = make([]uint64, l.lead+len(l.key))
+		copy(l.sought, l.node.lead)
 	}
-	key := l.sought[len(n.lead):]
-	for i, v := range n.key {
+	key := l.sought[l.lead:]
+	for i, v := range l.key {
 		if key[i] != a.binding[v] {
 			key[i], same = a.binding[v], false
 		}
@@ -227,8 +233,8 @@ func (a *Answers) seek(j int) {
 		l.cursor.Rewind()
 	default:
 		l.ids, l.at, l.whole = nil, 0, false
-		l.cursor.Seek(l.trie.space, l.trie.root, n.columns, l.sought)
-		if invariant.Enabled && n.parent >= 0 && !l.trie.space.HasPrefix(l.trie.root, l.sought) {
+		l.cursor.Seek(l.trie.space, l.trie.root, l.from+len(l.rest), l.sought)
+		if invariant.Enabled && l.node.parent >= 0 && !l.trie.space.HasPrefix(l.trie.root, l.sought) {
 			invariant.Check(false, "level %d has no tuple with key %v: a dead end", j, l.sought)
 		}
 	}
