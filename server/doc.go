@@ -24,6 +24,9 @@
 //	GET    /queries/NAME/count          distinct answers and their total
 //	GET    /queries/NAME/lookup         one answer; where.COLUMN=TERM for each column
 //	GET    /queries/NAME/updates        server-sent events, see below
+//	GET    /subscribers                 the names of subscribers and where they are
+//	POST   /subscribers/NAME            acknowledges token=TOKEN
+//	DELETE /subscribers/NAME            forget the name
 //	POST   /append                      events as jsonl; source=NAME offset=N, batch=N,
 //	                                    ignore_missing=1
 //
@@ -71,9 +74,20 @@
 // is no progress either the heartbeat is a comment. An event of kind end, with the
 // error and without id, says why the stream ends.
 //
+// # Names
+//
+// as=NAME makes the client a subscriber whose place the store keeps, also over a
+// restart: it goes on behind what it has acknowledged, epoch by epoch, and what it has
+// not is kept for it. It acknowledges with POST while its stream is open, and by the
+// Last-Event-ID with which it comes again. from= and snapshot=1 say where a new name
+// begins; one that has acknowledged nothing begins with the whole answer again, unless its
+// Last-Event-ID is still kept. A stream takes the name from another one that has it,
+// whose client mostly is gone. An id behind what was acknowledged is 409: the client has
+// lost what it had.
+//
 // # Limits
 //
-// Streams and pages are limited in number (503 with Retry-After), bodies and
+// Streams, pages and names are limited in number (503 with Retry-After), bodies and
 // parameters in size (413, 414). Every write has a deadline, so that a client that does
 // not read is ended and lets go of its epoch; what it keeps until then is memory, never
 // the writer's time. Unsafe requests of web pages from elsewhere are refused.

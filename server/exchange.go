@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/triegs/triegs"
 )
 
 // exchange is a request and its answer.
@@ -17,14 +19,16 @@ type exchange struct {
 	r    *http.Request
 	rc   *http.ResponseController
 	ctx  context.Context // of the request, ended also by Handler.Close
-	done func()          // lets go of ctx
+	end  func(error)     // ends ctx
+	gone chan struct{}   // closed when a stream has let go of its name
+	sub  *triegs.Subscription
 
 	mu    sync.Mutex // guards the deadlines, which cut sets from another goroutine
 	ended bool
 }
 
 func (x *exchange) leave() {
-	x.done()
+	x.end(nil)
 	x.h.mu.Lock()
 	delete(x.h.open, x)
 	x.h.mu.Unlock()
@@ -37,7 +41,7 @@ func (x *exchange) run(r route) error {
 		return &fault{status: http.StatusForbidden, code: "cross_origin", message: "a page of another origin must not do this"}
 	}
 	if ask := x.h.opts.Authorize; ask != nil {
-		if err := ask(x.r, Action{r.verb, x.name()}); err != nil {
+		if err := ask(x.r, Action{r.verb, x.name(), x.subscriber()}); err != nil {
 			return refused(err)
 		}
 	}
@@ -49,6 +53,14 @@ func (x *exchange) run(r route) error {
 
 // name is the query of the path, "" if it has none.
 func (x *exchange) name() string { return x.r.PathValue("name") }
+
+// subscriber is the name of the subscriber that the request is about, "" for none.
+func (x *exchange) subscriber() string {
+	if s := x.r.PathValue("subscriber"); s != "" {
+		return s
+	}
+	return x.r.URL.Query().Get("as")
+}
 
 // head reports whether only the head of the answer is wanted.
 func (x *exchange) head() bool { return x.r.Method == http.MethodHead }

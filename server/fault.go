@@ -60,6 +60,7 @@ var codes = []struct {
 	{triegs.ErrSnapshotExpired, http.StatusGone, "snapshot_expired"},
 	{triegs.ErrSnapshotClosed, http.StatusGone, "snapshot_closed"},
 	{triegs.ErrSlowSubscriber, http.StatusGone, "slow_subscriber"},
+	{triegs.ErrNameInUse, http.StatusConflict, "name_in_use"},
 	{triegs.ErrQueryExists, http.StatusConflict, "query_exists"},
 	{triegs.ErrNoSuchFact, http.StatusConflict, "no_such_fact"},
 	{triegs.ErrGap, http.StatusConflict, "gap"},

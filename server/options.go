@@ -21,16 +21,18 @@ const (
 	Append   Verb = "append"   // append events
 	Register Verb = "register" // register a query
 	Drop     Verb = "drop"     // drop a query
+	Forget   Verb = "forget"   // forget the name of a subscriber
 )
 
 // Writes reports whether the verb changes the store.
-func (v Verb) Writes() bool { return v == Append || v == Register || v == Drop }
+func (v Verb) Writes() bool { return v == Append || v == Register || v == Drop || v == Forget }
 
-// Action is what a request wants to do, and with which query; "" = none in
-// particular.
+// Action is what a request wants to do, with which query, and for the name of which
+// subscriber; "" = none in particular.
 type Action struct {
-	Verb  Verb
-	Query string
+	Verb       Verb
+	Query      string
+	Subscriber string
 }
 
 // Refusal is an error of Options.Authorize that chooses the status of the answer.
@@ -57,6 +59,10 @@ type Options struct {
 	// Buffer is how many epochs may wait for a stream that takes each; behind more it
 	// gets one update of all. See triegs.SubscribeOptions. Default 1024.
 	Buffer int
+	// MaxNames is how many names of subscribers the store may have for a new one to be
+	// taken. What is kept for them is bounded by Retention in the options of the store.
+	// Default 64.
+	MaxNames int
 	// MaxPages is how many walks over pages may be open, each of which pins an epoch
 	// and keeps one page of 1 MiB at most, or of one row. Default 64.
 	MaxPages int
@@ -82,6 +88,7 @@ type Options struct {
 // withDefaults returns a copy with every zero field set.
 func (o Options) withDefaults() Options {
 	o.MaxStreams = cmp.Or(o.MaxStreams, 256)
+	o.MaxNames = cmp.Or(o.MaxNames, 64)
 	o.MaxPages = cmp.Or(o.MaxPages, 64)
 	o.PageIdle = cmp.Or(o.PageIdle, time.Minute)
 	o.PageAge = cmp.Or(o.PageAge, 10*time.Minute)
@@ -94,7 +101,7 @@ func (o Options) withDefaults() Options {
 
 // validate refuses what has no meaning. It runs after withDefaults.
 func (o Options) validate() error {
-	if o.MaxStreams < 0 || o.Buffer < 0 || o.MaxPages < 0 || o.MaxBody < 0 {
+	if o.MaxStreams < 0 || o.Buffer < 0 || o.MaxNames < 0 || o.MaxPages < 0 || o.MaxBody < 0 {
 		return fmt.Errorf("%w: limits of a server must not be negative", triegs.ErrValue)
 	}
 	if min(o.PageIdle, o.PageAge, o.WriteTimeout, o.ReadTimeout, o.Heartbeat) < 0 {

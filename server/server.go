@@ -27,6 +27,7 @@ type Handler struct {
 	closed  bool
 	open    map[*exchange]struct{}
 	streams int
+	names   map[string]*exchange // the streams with a name
 	walks   map[string]*walk
 }
 
@@ -39,7 +40,7 @@ func New(db *triegs.DB, opts Options) (*Handler, error) {
 	}
 	h := &Handler{
 		db: db, opts: opts, mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(),
-		open: make(map[*exchange]struct{}), walks: make(map[string]*walk),
+		open: make(map[*exchange]struct{}), names: make(map[string]*exchange), walks: make(map[string]*walk),
 	}
 	h.over, h.end = context.WithCancel(context.Background())
 	for pattern, m := range routes {
@@ -72,7 +73,12 @@ var routes = map[string]map[string]route{
 	"/queries/{name}/count":   {http.MethodGet: {Read, (*exchange).count}},
 	"/queries/{name}/lookup":  {http.MethodGet: {Read, (*exchange).lookup}},
 	"/queries/{name}/updates": {http.MethodGet: {Follow, (*exchange).updates}},
-	"/append":                 {http.MethodPost: {Append, (*exchange).append}},
+	"/subscribers":            {http.MethodGet: {Stats, (*exchange).subscribers}},
+	"/subscribers/{subscriber}": {
+		http.MethodPost:   {Follow, (*exchange).acknowledge},
+		http.MethodDelete: {Forget, (*exchange).forget},
+	},
+	"/append": {http.MethodPost: {Append, (*exchange).append}},
 }
 
 // methods serves the methods of a path; nil = there is no such path.
@@ -163,9 +169,9 @@ func (h *Handler) enter(w http.ResponseWriter, r *http.Request) *exchange {
 	h.running.Add(1)
 	h.open[x] = struct{}{}
 	h.mu.Unlock()
-	ctx, cancel := context.WithCancel(r.Context())
-	stop := context.AfterFunc(h.over, cancel)
-	x.ctx, x.done = ctx, func() { stop(); cancel() }
+	ctx, cancel := context.WithCancelCause(r.Context())
+	stop := context.AfterFunc(h.over, func() { cancel(triegs.ErrClosed) })
+	x.ctx, x.end = ctx, func(why error) { stop(); cancel(why) }
 	return x
 }
 

@@ -258,6 +258,12 @@ func TestMalformed(t *testing.T) {
 		{"GET", "/queries/q/updates?part=0", "", 400, "bad_request", nil},
 		{"GET", "/queries/q/updates?where.x=", "", 400, "bad_request", nil},
 		{"GET", "/queries/q/updates?where.z=1", "", 400, "value", nil},
+		{"GET", "/queries/q/updates?as=" + strings.Repeat("n", 2000), "", 400, "value", nil},
+		{"GET", "/queries/no/updates?as=n", "", 404, "no_such_query", nil},
+		{"GET", "/queries/q/updates?as=n&from=" + other, "", 410, "timeline", nil},
+		{"POST", "/subscribers/n", "", 400, "value", nil},
+		{"POST", "/subscribers/n?token=" + token, "", 409, "not_attached", nil},
+		{"DELETE", "/subscribers/n", "", 404, "no_such_subscriber", nil},
 		{"POST", "/queries/q", "q(x) :- R(x, y).", 409, "query_exists", nil},
 		{"POST", "/queries/p", "p(x) :- ", 400, "syntax", nil},
 		{"POST", "/queries/p", "p(x) :- R(x).", 400, "arity", nil},
@@ -332,14 +338,16 @@ func TestAuthorize(t *testing.T) {
 		code, message     string
 		action            Action
 	}{
-		{"GET", "/queries", "", 401, "unauthenticated", "who is there?", Action{Read, ""}},
-		{"GET", "/queries/q/count", "k", 200, "", "", Action{Read, "q"}},
-		{"GET", "/queries/secret/updates", "k", 403, "forbidden", "not allowed", Action{Follow, "secret"}},
-		{"POST", "/append", "k", 403, "forbidden", "read only", Action{Append, ""}},
-		{"POST", "/queries/p", "k", 403, "forbidden", "read only", Action{Register, "p"}},
-		{"DELETE", "/queries/q", "k", 403, "forbidden", "read only", Action{Drop, "q"}},
-		{"GET", "/stats", "k", 200, "", "", Action{Stats, ""}},
-		{"GET", "/health", "k", 200, "", "", Action{Health, ""}},
+		{"GET", "/queries", "", 401, "unauthenticated", "who is there?", Action{Read, "", ""}},
+		{"GET", "/queries/q/count", "k", 200, "", "", Action{Read, "q", ""}},
+		{"GET", "/queries/secret/updates", "k", 403, "forbidden", "not allowed", Action{Follow, "secret", ""}},
+		{"POST", "/append", "k", 403, "forbidden", "read only", Action{Append, "", ""}},
+		{"POST", "/queries/p", "k", 403, "forbidden", "read only", Action{Register, "p", ""}},
+		{"DELETE", "/queries/q", "k", 403, "forbidden", "read only", Action{Drop, "q", ""}},
+		{"GET", "/queries/q/updates?as=me&as=you", "k", 400, "bad_request", "parameter \\\"as\\\" is there twice", Action{Follow, "q", "me"}},
+		{"DELETE", "/subscribers/me", "k", 403, "forbidden", "read only", Action{Forget, "", "me"}},
+		{"GET", "/stats", "k", 200, "", "", Action{Stats, "", ""}},
+		{"GET", "/health", "k", 200, "", "", Action{Health, "", ""}},
 	} {
 		asked = nil
 		var header []string

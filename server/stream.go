@@ -24,7 +24,8 @@ type stream struct {
 	sub   *triegs.Subscription
 	enc   *output.Encoder
 	each  bool
-	parts uint64 // changes in an event, 0 = no limit
+	parts uint64       // changes in an event, 0 = no limit
+	skip  triegs.Token // what the client has without the store knowing, zero for nothing
 
 	buf   []byte
 	begun bool         // an event is begun and not ended
@@ -35,7 +36,7 @@ type stream struct {
 
 // updates streams updates until the client goes or the subscription ends.
 func (x *exchange) updates() error {
-	p, err := x.params("snapshot", "from", "each", "part", wherePrefix)
+	p, err := x.params("snapshot", "from", "each", "part", "as", wherePrefix)
 	if err != nil {
 		return err
 	}
@@ -51,12 +52,29 @@ func (x *exchange) updates() error {
 		return err
 	}
 	defer x.h.dismiss()
-	sub, err := x.subscribe(opts, p.flag("snapshot"))
+	s := &stream{x: x, enc: output.NewEncoder(output.JSONL), each: p.flag("each"), parts: parts}
+	if opts.Name == "" {
+		s.sub, err = x.subscribe(opts, p.flag("snapshot"))
+	} else {
+		if err := x.takeName(opts.Name); err != nil {
+			return err
+		}
+		defer x.giveName(opts.Name)
+		s.sub, s.skip, err = x.subscribeNamed(opts, p.flag("snapshot"))
+	}
 	if err != nil {
 		return err
 	}
-	defer sub.Close()
-	s := &stream{x: x, sub: sub, enc: output.NewEncoder(output.JSONL), each: opts.PerEpoch, parts: parts}
+	defer s.sub.Close()
+	return s.serve()
+}
+
+// serve sends the head of the answer, and then all that there is to tell.
+func (s *stream) serve() error {
+	x, sub := s.x, s.sub
+	if sub.Name() != "" {
+		x.attach(sub)
+	}
 	s.enc.Deltas(x.name(), output.ShapeOf(sub.Definition()))
 	header := x.w.Header()
 	header.Set("Content-Type", "text/event-stream")
@@ -83,6 +101,10 @@ func (x *exchange) subscribing(p *params) (triegs.SubscribeOptions, error) {
 	from := x.r.Header.Get("Last-Event-ID")
 	if from == "" {
 		from = p.text("from")
+	}
+	if opts.Name = p.text("as"); opts.Name != "" {
+		// Only so can it go on behind each id that the client may have.
+		opts.PerEpoch, opts.Buffer = true, 0
 	}
 	if from != "" {
 		t, err := triegs.ParseToken(from)
@@ -125,7 +147,7 @@ func (h *Handler) dismiss() {
 // run tells of updates until nothing can be told any more.
 func (s *stream) run() {
 	s.buf = fmt.Appendf(s.buf, "retry: %d\n\n", reconnect)
-	if t := s.sub.Token(); !t.IsZero() {
+	if t := s.sub.Token(); !t.IsZero() && s.skip.IsZero() {
 		s.progress(t) // or it would not know where it has begun
 	}
 	err := s.flush()
@@ -135,12 +157,29 @@ func (s *stream) run() {
 		}
 		for u, failed := range s.sub.Updates() {
 			if err = failed; err == nil {
-				err = s.update(u)
+				err = s.take(u)
 			}
 			break
 		}
 	}
 	s.last(err)
+}
+
+// take tells of an update, unless the client has it: then its id acknowledges it.
+func (s *stream) take(u *triegs.Update) error {
+	if s.skip.IsZero() {
+		return s.update(u)
+	}
+	if u.Epoch < s.skip.Epoch() {
+		return nil
+	}
+	t := s.skip
+	s.skip = triegs.Token{}
+	if err := s.sub.Ack(t.Epoch()); err != nil {
+		return err
+	}
+	s.progress(t)
+	return s.flush()
 }
 
 // errClient says that nothing more can be written to the client.
@@ -189,7 +228,7 @@ func (s *stream) beat() error {
 	if time.Since(s.sent) < s.x.h.opts.Heartbeat {
 		return nil
 	}
-	if t := s.sub.Token(); !t.IsZero() && t != s.told {
+	if t := s.sub.Token(); !t.IsZero() && t != s.told && s.skip.IsZero() {
 		s.progress(t)
 	} else {
 		s.buf = append(s.buf, ":\n\n"...)
@@ -278,8 +317,8 @@ func (s *stream) last(err error) {
 	if err == nil || errors.Is(err, errClient) || s.x.r.Context().Err() != nil {
 		return
 	}
-	if s.x.h.over.Err() != nil {
-		err = triegs.ErrClosed
+	if errors.Is(err, context.Canceled) {
+		err = context.Cause(s.x.ctx)
 	}
 	text := faultOf(err).json()
 	if s.begun {

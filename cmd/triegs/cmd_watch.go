@@ -15,6 +15,7 @@ type watchCmd struct {
 	Dir       string `arg:"" help:"Directory of a store, or the URL of a server (http://HOST:PORT), which is followed until a signal."`
 	Name      string `arg:"" help:"Name of the query."`
 	From      string `placeholder:"TOKEN" help:"Begin behind this position. Default: with the whole answer."`
+	As        string `placeholder:"NAME" help:"Go on behind what was printed under this name before, which the store or the server remembers. A new name begins as without it."`
 	Net       bool   `help:"One update from the beginning to the end, or as fast as it is read, instead of one of each epoch."`
 	TokenFile string `placeholder:"FILE" help:"File with the secret of the server."`
 	Output    string `default:"tsv" enum:"tsv,jsonl" help:"tsv or jsonl."`
@@ -35,13 +36,22 @@ func (c *watchCmd) Run(a *app) error {
 	if c.TokenFile != "" {
 		return usagef("--token-file is for a server")
 	}
-	opts := triegs.Options{ReadOnly: true, RetainFrom: from}
+	// Only a name has a place that is written.
+	opts := triegs.Options{ReadOnly: c.As == "", RetainFrom: from}
+	if c.As != "" {
+		if err := mustExist(c.Dir); err != nil {
+			return err
+		}
+	}
 	return a.withStore(c.Dir, opts, func(db *triegs.DB) error { return c.retained(a, db, from) })
 }
 
 // retained prints what there is from a position to the end.
 func (c *watchCmd) retained(a *app, db *triegs.DB, from triegs.Token) (err error) {
-	opts := triegs.SubscribeOptions{Mode: triegs.SnapshotFirst, PerEpoch: !c.Net, Buffer: math.MaxInt}
+	opts := triegs.SubscribeOptions{Name: c.As, Mode: triegs.SnapshotFirst, PerEpoch: !c.Net}
+	if c.As == "" {
+		opts.Buffer = math.MaxInt // for a name nothing is left out anyway
+	}
 	if !from.IsZero() {
 		opts.Mode, opts.Token = triegs.FromToken, from
 	}
@@ -65,6 +75,9 @@ func (c *watchCmd) retained(a *app, db *triegs.DB, from triegs.Token) (err error
 		}
 		if err == nil {
 			err = d.mark(q, u.Token)
+		}
+		if err == nil && c.As != "" {
+			err = s.Ack(u.Epoch) // behind the line, which is written
 		}
 		if err != nil {
 			return fmt.Errorf("query %s: %w", c.Name, err)

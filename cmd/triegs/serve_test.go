@@ -127,7 +127,7 @@ func TestServe(t *testing.T) {
 	if status, text := ask(t, "POST", url+"/queries/q", "q(x, y) :- R(x, y).", nil); status != 201 {
 		t.Fatal(status, text)
 	}
-	w := start(t, "watch", url, "q", "--output", "jsonl")
+	w := start(t, "watch", url, "q", "--output", "jsonl", "--as", "w")
 	if got := w.line(); !strings.HasPrefix(got, `{"epoch":1,"query":"q","token":"t1.`) {
 		t.Errorf("the watch begins with %s", got)
 	}
@@ -156,9 +156,23 @@ func TestServe(t *testing.T) {
 	insert(2)
 	w.stop()
 	w.end(exitDone)
+	// Another one of the name goes on behind what the first has printed.
+	if status, text := ask(t, "POST", url+"/append", `{"relation":"R","tuple":["a","late"]}`, nil); status != 200 {
+		t.Fatal(status, text)
+	}
+	w = start(t, "watch", url, "q", "--output", "jsonl", "--as", "w")
+	if got := w.line(); !strings.HasPrefix(got, `{"epoch":4,"query":"q","token":"t1.`) {
+		t.Errorf("the second watch begins with %s", got)
+	}
+	if got := w.line(); got != `{"epoch":5,"query":"q","x":"a","y":"late","old":0,"new":1}` {
+		t.Errorf("the second watch goes on with %s", got)
+	}
+	w.line() // its position
+	w.stop()
+	w.end(exitDone)
 	s.stop()
 	s.end(exitDone)
-	if code, out, complaints := call(t.Context(), "", "answers", dir, "q", "--count"); code != exitDone || out != "q\t3\t3\n" {
+	if code, out, complaints := call(t.Context(), "", "answers", dir, "q", "--count"); code != exitDone || out != "q\t4\t4\n" {
 		t.Errorf("afterwards: exit %d %s %s", code, out, complaints)
 	}
 	http.DefaultClient.CloseIdleConnections()

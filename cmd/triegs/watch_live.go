@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/triegs/triegs"
@@ -24,12 +25,16 @@ const (
 	// liveSilence is behind how much silence a connection counts as broken: four times
 	// what a server lets pass between two signs of life.
 	liveSilence = time.Minute
+	// liveAck is how long a server may take to write down what was printed.
+	liveAck = 5 * time.Second
 )
 
 // live follows a query of a server.
 type live struct {
 	a      *app
+	site   string
 	path   string // of the query
+	as     string
 	secret string
 	query  string
 	shape  output.Shape
@@ -37,6 +42,9 @@ type live struct {
 	each   bool
 	// silence is liveSilence but for tests.
 	silence time.Duration
+	// busy is held while an event is printed and acknowledged, which the end of the
+	// command waits for: what was printed is not to come again.
+	busy sync.Mutex
 
 	// Of the event that is being read. It is printed when it is whole.
 	head  []byte       // the first line of its data
@@ -55,8 +63,9 @@ func (c *watchCmd) live(a *app) error {
 	if err != nil {
 		return err
 	}
-	l := &live{a: a, secret: secret, query: c.Name, id: c.From, each: !c.Net, silence: liveSilence}
-	l.path = strings.TrimSuffix(c.Dir, "/") + "/queries/" + url.PathEscape(c.Name)
+	l := &live{a: a, secret: secret, query: c.Name, as: c.As, id: c.From, each: !c.Net, silence: liveSilence}
+	l.site = strings.TrimSuffix(c.Dir, "/")
+	l.path = l.site + "/queries/" + url.PathEscape(c.Name)
 	if err := l.describe(); err != nil {
 		return err
 	}
@@ -76,9 +85,9 @@ func (c *watchCmd) live(a *app) error {
 	}
 }
 
-// get asks the server, and makes an error of every answer but 200.
-func (l *live) get(ctx context.Context, path string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+// ask asks the server, and makes an error of every answer that is one.
+func (l *live) ask(ctx context.Context, method, path string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, path, nil)
 	if err != nil {
 		return nil, usagef("%s: %w", path, err)
 	}
@@ -92,7 +101,7 @@ func (l *live) get(ctx context.Context, path string) (*http.Response, error) {
 	if err != nil {
 		return nil, &unreachable{err}
 	}
-	if resp.StatusCode == http.StatusOK {
+	if resp.StatusCode < http.StatusMultipleChoices {
 		return resp, nil
 	}
 	defer resp.Body.Close()
@@ -123,7 +132,7 @@ func complaint(text []byte) string {
 
 // describe asks what the changes look like.
 func (l *live) describe() error {
-	resp, err := l.get(l.a.ctx, l.path)
+	resp, err := l.ask(l.a.ctx, http.MethodGet, l.path)
 	if err != nil {
 		return err
 	}
@@ -147,13 +156,21 @@ func (l *live) follow() error {
 		path += "snapshot=1&"
 	}
 	if l.each {
-		path += "each=1"
+		path += "each=1&"
 	}
-	ctx, cancel := context.WithCancel(l.a.ctx)
+	if l.as != "" {
+		path += "as=" + url.QueryEscape(l.as)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(l.a.ctx))
 	defer cancel()
+	defer context.AfterFunc(l.a.ctx, func() {
+		l.busy.Lock()
+		defer l.busy.Unlock()
+		cancel()
+	})()
 	silent := time.AfterFunc(l.silence, cancel)
 	defer silent.Stop()
-	resp, err := l.get(ctx, strings.TrimRight(path, "?&"))
+	resp, err := l.ask(ctx, http.MethodGet, strings.TrimRight(path, "?&"))
 	if _, ok := errors.AsType[*unreachable](err); ok && l.id != "" {
 		return nil
 	}
@@ -201,7 +218,12 @@ func (l *live) line(line []byte) error {
 	case "id":
 		l.token = string(value)
 	case "":
+		l.busy.Lock()
+		defer l.busy.Unlock()
 		defer l.clear()
+		if l.a.ctx.Err() != nil {
+			return nil // it comes again
+		}
 		return l.event()
 	}
 	return nil
@@ -229,7 +251,22 @@ func (l *live) event() error {
 		return err
 	}
 	w := output.New(l.a.stdout, output.JSONL, false)
-	return errors.Join(w.Mark(l.query, l.shape, t), w.Flush())
+	if err := errors.Join(w.Mark(l.query, l.shape, t), w.Flush()); err != nil || l.as == "" {
+		return err
+	}
+	l.acknowledge()
+	return nil
+}
+
+// acknowledge tells the server what was printed. Where that fails the next connection
+// does it by its header.
+func (l *live) acknowledge() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.a.ctx), liveAck)
+	defer cancel()
+	resp, err := l.ask(ctx, http.MethodPost, l.site+"/subscribers/"+url.PathEscape(l.as)+"?token="+l.id)
+	if err == nil {
+		_ = resp.Body.Close() // nothing is in it
+	}
 }
 
 // end is why the stream ends, nil where the server may come again.
