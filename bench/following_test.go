@@ -9,39 +9,43 @@ import (
 )
 
 // BenchmarkFollowing is a follower of every change, an operation being one update of
-// a stream in epochs of 200; see BenchmarkPaired.
+// a stream; see BenchmarkPaired.
 //
-//	go test ./bench -run '^$' -bench Following/path3/ids -benchtime 200000x -cpuprofile cpu.out
+//	go test ./bench -run '^$' -bench Following/path3/ids/200 -benchtime 200000x -cpuprofile cpu.out
 func BenchmarkFollowing(b *testing.B) {
-	const window = 200_000
 	for _, w := range workloads[:3] {
 		for how, c := range map[string]Contender{followIDs: Engine, followTerms: API} {
-			b.Run(w.Name+"/"+how, func(b *testing.B) {
-				slides := max(100, b.N/200*100)
-				s := w.Stream(window, slides+1, 1)
-				p, err := start(c, s)
-				if err != nil {
-					b.Fatal(err)
-				}
-				m := &following{Run: Run{Updates: 200}, s: s, p: p}
-				if err := p.load(); err != nil {
-					b.Fatal(err)
-				}
-				if err := m.start(how, 1); err != nil {
-					b.Fatal(err)
-				}
-				b.ReportAllocs()
-				b.ResetTimer()
-				if err := m.slides(0, slides); err != nil {
-					b.Fatal(err)
-				}
-				b.StopTimer()
-				b.ReportMetric(float64(m.changes())/float64(2*slides), "changes/op")
-				if err := m.end(slides); err != nil {
-					b.Fatal(err)
-				}
-			})
+			for _, updates := range []int{2, 200} {
+				b.Run(fmt.Sprintf("%s/%s/%d", w.Name, how, updates), func(b *testing.B) { benchmarkFollowing(b, w, c, how, updates) })
+			}
 		}
+	}
+}
+
+func benchmarkFollowing(b *testing.B, w *Workload, c Contender, how string, updates int) {
+	const window = 200_000
+	slides := max(1, b.N/updates) * updates / 2
+	s := w.Stream(window, slides+1, 1)
+	p, err := start(c, s)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := &following{Run: Run{Updates: updates}, s: s, p: p}
+	if err := p.load(); err != nil {
+		b.Fatal(err)
+	}
+	if err := m.start(how, 1); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	if err := m.slides(0, slides); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(m.changes())/float64(2*slides), "changes/op")
+	if err := m.end(slides); err != nil {
+		b.Fatal(err)
 	}
 }
 
