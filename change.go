@@ -48,12 +48,13 @@ func (c Change) Values(i int) (was, is any) {
 // ErrSnapshotClosed behind the update, and that which has ended the subscription.
 func (u *Update) Changes() iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		if err := u.enter(); err != nil {
+		v := *u // a loop may be left open behind the step, when u is another update
+		if err := v.enter(); err != nil {
 			yield(Change{}, edge(err))
 			return
 		}
-		defer u.leave()
-		u.walk(yield)
+		defer v.leave()
+		v.walk(yield)
 	}
 }
 
@@ -84,6 +85,7 @@ type walker struct {
 	d        *views.Deltas
 	old, now *views.Bound
 	was, are *views.Values
+	read     changeReader
 }
 
 // walker takes that of the subscription, or a new one while another loop has it. It
@@ -158,9 +160,8 @@ func (u *Update) walk(yield func(Change, error) bool) {
 	}
 	terms := u.s.db.engine.Dict()
 	faults := terms.Faults()
-	row := u.now.newRow(u.s.q.Plan.Query).remembering()
-	d := w.d
-	r := changeReader{d: d, head: u.s.q.Plan.Query.Head, was: w.was, are: w.are, row: row, value: d.Value}
+	d, r := w.d, &w.read
+	r.start(u, w)
 	for {
 		if err := u.over(); err != nil {
 			yield(Change{}, edge(err))
@@ -185,7 +186,10 @@ func (u *Update) over() error {
 	if err := u.s.ended(); err != nil {
 		return err
 	}
-	return u.now.ended()
+	if u.step != u.s.step.Load() {
+		return ErrSnapshotClosed
+	}
+	return nil
 }
 
 // changeReader makes changes of what a walk stands on.
@@ -196,6 +200,16 @@ type changeReader struct {
 	row      *Row
 	value    func(query.Var) uint64
 	old      []any
+}
+
+// start makes r read what the walk of w stands on.
+func (r *changeReader) start(u *Update, w *walker) {
+	if r.d != w.d {
+		r.d, r.value = w.d, w.d.Value
+		r.head, r.row = u.s.q.Plan.Query.Head, u.now.newRow(u.s.q.Plan.Query).remembering()
+	}
+	r.was, r.are = w.was, w.are
+	clear(r.row.known) // an id may have got another term meanwhile
 }
 
 // read makes the change. An error is ErrOverflow of one side or both.

@@ -2,7 +2,9 @@ package triegs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"testing"
 )
 
@@ -97,4 +99,136 @@ func TestChangesNested(t *testing.T) {
 			}
 		}
 	})
+}
+
+// waiting makes a store of which three epochs with changes wait for a subscription.
+func waiting(t *testing.T, opts SubscribeOptions) (*DB, *Subscription) {
+	t.Helper()
+	db, err := Open("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Register(context.Background(), "edge", "edge(x, y) :- a(x, y)."); err != nil {
+		t.Fatal(err)
+	}
+	var sub *Subscription
+	for epoch := range 4 {
+		if epoch == 1 {
+			if sub, err = db.Subscribe(context.Background(), "edge", opts); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var b Batch
+		for i := range 100 {
+			b.Events = append(b.Events, Event{Relation: "a", Tuple: []Term{Int(int64(i)), Int(int64(epoch))}})
+		}
+		if _, err := db.Append(context.Background(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db, sub
+}
+
+// TestChangesOutliveTheirUpdate: a loop over changes that is still under way when the
+// next update is told ends, and keeps nothing pinned.
+func TestChangesOutliveTheirUpdate(t *testing.T) {
+	for _, mode := range []SubscribeMode{Follow, SnapshotFirst} {
+		testOutlive(t, SubscribeOptions{Mode: mode, PerEpoch: true})
+	}
+}
+
+func testOutlive(t *testing.T, opts SubscribeOptions) {
+	db, sub := waiting(t, opts)
+	defer db.Close()
+	updates := 0
+	var next func() (Change, error, bool)
+	var stop func()
+	for u, err := range sub.Updates() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if updates++; updates == 1 {
+			next, stop = iter.Pull2(u.Changes())
+			if _, err, ok := next(); err != nil || !ok {
+				t.Fatalf("first change: %v, %v", err, ok)
+			}
+			continue
+		}
+		if _, err, _ := next(); !errors.Is(err, ErrSnapshotClosed) {
+			t.Errorf("behind the update: %v", err)
+		}
+		stop()
+		n := 0
+		for _, err := range u.Changes() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if n != 100 {
+			t.Errorf("%d changes in the second update", n)
+		}
+		break
+	}
+	if err := sub.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if published, pinned := db.engine.Current.Pinned(nil); len(pinned) > 0 {
+		t.Errorf("epochs %v stay pinned at %d", pinned, published)
+	}
+}
+
+// TestSnapshotOfUpdate: the snapshot of an update may be closed by whoever has it, and is
+// closed behind the update; neither takes anything from the subscription.
+func TestSnapshotOfUpdate(t *testing.T) {
+	db, sub := waiting(t, SubscribeOptions{PerEpoch: true})
+	defer db.Close()
+	var seen []*Snapshot
+	var last *Update
+	for u, err := range sub.Updates() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range seen {
+			if _, _, err := s.Count(context.Background(), "edge"); !errors.Is(err, ErrSnapshotClosed) {
+				t.Errorf("the snapshot of epoch %d: %v", s.Epoch(), err)
+			}
+		}
+		s := u.Snapshot()
+		if s.Epoch() != u.Epoch || u.Snapshot() != s {
+			t.Errorf("the snapshot of epoch %d is of %d", u.Epoch, s.Epoch())
+		}
+		if n, _, err := s.Count(context.Background(), "edge"); err != nil || n != 100*int64(len(seen)+2) {
+			t.Errorf("%d edges, %v", n, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, err := range u.Changes() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if n != 100 {
+			t.Errorf("%d changes behind a closed snapshot", n)
+		}
+		last = u
+		if seen = append(seen, s); len(seen) == 3 {
+			break
+		}
+	}
+	if s := last.Snapshot(); s.Epoch() != last.Epoch || !errors.Is(s.ended(), ErrSnapshotClosed) {
+		t.Errorf("behind the loop the snapshot of epoch %d: %v", s.Epoch(), s.ended())
+	}
+	if _, pinned := db.engine.Current.Pinned(nil); len(pinned) != 1 {
+		t.Errorf("epochs %v are pinned, want the position", pinned)
+	}
+	if err := sub.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, pinned := db.engine.Current.Pinned(nil); len(pinned) > 0 {
+		t.Errorf("epochs %v stay pinned", pinned)
+	}
 }

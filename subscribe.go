@@ -131,11 +131,13 @@ type Subscription struct {
 	over     atomic.Pointer[error]
 	ranging  atomic.Bool
 	idle     atomic.Pointer[walker]
+	step     atomic.Uint64 // how many updates have been told
 
 	mu     sync.Mutex
 	untold bool      // the whole answer is wanted and was not told
 	at     *Snapshot // the position, nil at the end
 	to     *Snapshot // of the update that is being told, nil between updates
+	shown  *Snapshot // what the consumer of that update has asked for
 	epoch  Epoch     // of the position, or of the whole answer
 	behind time.Time // since when there is something newer, zero if there is not
 }
@@ -332,13 +334,13 @@ func (s *Subscription) end(reason error) bool {
 	close(s.done)
 	s.db.strike(s)
 	s.mu.Lock()
-	at, to, stop := s.at, s.to, s.stop
+	at, to, shown, stop := s.at, s.to, s.shown, s.stop
 	s.at, s.to = nil, nil
 	s.mu.Unlock()
 	if stop != nil {
 		stop()
 	}
-	for _, snapshot := range []*Snapshot{at, to} {
+	for _, snapshot := range []*Snapshot{at, to, shown} {
 		if snapshot != nil {
 			snapshot.end(reason)
 		}

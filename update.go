@@ -1,6 +1,7 @@
 package triegs
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -28,11 +29,36 @@ type Update struct {
 
 	s        *Subscription
 	old, now *Snapshot
+	step     uint64 // of the subscription, while this update is told
 }
 
 // Snapshot is the state at Epoch, of all queries, until the next step of the loop:
 // then it is closed. It needs no Close.
-func (u *Update) Snapshot() *Snapshot { return u.now }
+func (u *Update) Snapshot() *Snapshot { return u.s.show(u) }
+
+// show makes the snapshot that the consumer gets of an update: another one than those
+// that the subscription goes on with, so that he may close it and it may be closed
+// behind the update.
+func (s *Subscription) show(u *Update) *Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case u.step != s.step.Load() || s.at != u.now && s.to != u.now:
+		return u.now.closed(cmp.Or(s.ended(), error(ErrSnapshotClosed)))
+	case s.shown == nil:
+		s.db.engine.Current.Again(u.now.vector)
+		s.shown = s.db.pinned(u.now.vector)
+	}
+	return s.shown
+}
+
+// closed is a snapshot of the same epoch that has ended.
+func (s *Snapshot) closed(reason error) *Snapshot {
+	c := &Snapshot{db: s.db, epoch: s.epoch, time: s.time, sources: s.sources}
+	c.mu.released = true
+	c.over.Store(&reason)
+	return c
+}
 
 // Updates is the sequence of updates. It waits for epochs that have not come yet, and
 // ends with the error that ends the subscription, without one after Close. The update
@@ -166,47 +192,37 @@ func (s *Subscription) fill(u *Update, old, now *Snapshot) {
 	*u = Update{
 		Epoch: now.epoch, From: now.epoch, Whole: old == nil,
 		Time: now.Time(), Offsets: now.Offsets(), Token: now.Token(),
-		s: s, old: old, now: now,
+		s: s, old: old, now: now, step: s.step.Load(),
 	}
 	if old != nil {
 		u.From = old.epoch
 	}
 }
 
-// move makes the epoch of u the position.
+// move makes the epoch of u the position. What the consumer has of u may not outlive
+// the step, though the pin does.
 func (s *Subscription) move(u *Update) {
-	if u.Whole {
-		s.mu.Lock()
-		s.untold = false
-		s.mu.Unlock()
-		// What the consumer has may not outlive the step, though the pin does.
-		s.renew()
-		return
-	}
 	s.mu.Lock()
-	s.epoch, s.behind = u.Epoch, time.Time{}
-	if s.at != nil {
-		s.at, s.to = s.to, nil
+	shown := s.shown
+	s.shown = nil
+	s.step.Add(1)
+	if u.Whole {
+		s.untold = false
+	} else {
+		s.epoch, s.behind = u.Epoch, time.Time{}
+		if s.at != nil {
+			s.at, s.to = s.to, nil
+		}
 	}
 	s.mu.Unlock()
+	if shown != nil {
+		shown.end(ErrSnapshotClosed)
+	}
+	if u.Whole {
+		return
+	}
 	u.old.end(ErrSnapshotClosed)
 	if s.ended() == nil && s.db.engine.Current.Move(&s.follower, uint64(u.Epoch)) {
 		s.db.engine.TryCollect()
-	}
-	s.renew()
-}
-
-// renew puts another snapshot of the same epoch at the position, and closes the one
-// that a consumer has seen.
-func (s *Subscription) renew() {
-	s.mu.Lock()
-	seen := s.at
-	if seen != nil {
-		s.db.engine.Current.Again(seen.vector)
-		s.at = s.db.pinned(seen.vector)
-	}
-	s.mu.Unlock()
-	if seen != nil {
-		seen.end(ErrSnapshotClosed)
 	}
 }

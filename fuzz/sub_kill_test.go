@@ -90,9 +90,10 @@ func (k *sink) drain(s *triegs.Subscription, last triegs.Epoch, rng *rand.Rand) 
 			err = k.take(u)
 		}
 		if err == nil && rng.IntN(4) == 0 {
-			if err = s.Ack(u.Epoch); errors.Is(err, triegs.ErrSnapshotClosed) {
-				return nil // the end of the process
-			}
+			err = s.Ack(u.Epoch)
+		}
+		if errors.Is(err, triegs.ErrSnapshotClosed) {
+			return nil // the end of the process
 		}
 		if err != nil {
 			return fmt.Errorf("the sink at epoch %d: %w", k.at.Epoch(), err)
