@@ -17,7 +17,8 @@
 // query costs and why.
 //
 // [DB.Subscribe] tells the exact changes of the answers of a query, epoch by epoch or
-// for as many epochs as have passed, each a unit with a [Token] to go on from.
+// for as many epochs as have passed, each a unit with a [Token] to go on from. Under a name it goes on behind what was
+// acknowledged ([Subscription.Ack]), also after a restart.
 //
 // A query sees all live facts, or through a window (in its text, or [Window] and
 // [Last]) those of a span of event time or the newest ones. Logical time is that

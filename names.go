@@ -66,7 +66,6 @@ type toldVector struct {
 type subscribers struct {
 	sync.Mutex
 	by      map[string]*subscriber
-	engine  *epoch.Engine            // that they are parked in
 	waiting map[uint64][]*subscriber // while the log is replayed, by their epochs
 	count   atomic.Int64
 	checks  int

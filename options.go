@@ -142,8 +142,8 @@ type Options struct {
 	// subscription can go on from a Token of any of them. Each keeps the memory in
 	// which it differs from the next, and that counts for MemoryBudget. Over a restart
 	// they are kept as far as the checkpoints and the log reach back: Open then replays
-	// them, from the log, instead of loading a state behind them. Default 0: only the
-	// current one.
+	// them, from the log, instead of loading a state behind them, and the checkpoint after
+	// that is a full one. Default 0: only the current one.
 	RetainedEpochs int
 
 	// Retention bounds what is kept for the names of subscriptions

@@ -157,8 +157,9 @@ type condition struct {
 // epoch is not kept any more, see Options.RetainedEpochs; the message names the
 // oldest that is). With a name also ErrNameInUse (another subscription has it),
 // ErrTimeline and ErrTooOld (its place is gone, see Options.Retention; Forget it),
-// ErrReadOnly, and those of writing the place. ErrClosed and ctx's. After ErrTimeline and ErrTooOld a
-// subscription with SnapshotFirst begins anew. Cost is constant.
+// ErrReadOnly, and those of writing the place. ErrClosed and ctx's. After ErrTimeline
+// and ErrTooOld a subscription with SnapshotFirst begins anew. Cost is constant, and
+// with a name at most one sync.
 func (db *DB) Subscribe(ctx context.Context, query string, opts SubscribeOptions) (*Subscription, error) {
 	s, err := db.subscribe(ctx, query, opts)
 	if err != nil {

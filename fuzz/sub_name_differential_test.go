@@ -192,7 +192,7 @@ func (d *durable) step() {
 func TestNameDifferential(t *testing.T) {
 	t.Parallel()
 	met := map[string]int{}
-	seeds := scaled(3, 2)
+	seeds := 2
 	if os.Getenv(fullVar) != "" {
 		seeds = 100
 	}

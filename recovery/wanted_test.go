@@ -178,3 +178,57 @@ func TestWantedDamage(t *testing.T) {
 		t.Errorf("%d times what was wanted was missed, %d times the store was refused", missed, refused)
 	}
 }
+
+// A position never leads the log, also where epochs need not be durable, and is what
+// it was where either cannot be written.
+func TestAcknowledge(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	fail := ""
+	boom := errors.New("disk")
+	o := Options{Log: wal.Options{Mode: wal.SyncNone, Step: func(what string) error {
+		if what == fail {
+			return boom
+		}
+		return nil
+	}}}
+	s, _, _, err := wanting(t, dir, 100, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.must(t, 1, 9, 100)
+	if s.Log.Durable() >= 7 {
+		t.Fatalf("epoch %d is durable unasked", s.Log.Durable())
+	}
+	if err := s.Acknowledge(ctx, "a", positions.Place{Query: "q", Epoch: 7}); err != nil || s.Log.Durable() < 7 {
+		t.Fatalf("%v, the log is durable through %d", err, s.Log.Durable())
+	}
+	for _, fail = range []string{"append to the subscribers", "sync the subscribers"} {
+		if err := s.Acknowledge(ctx, "a", positions.Place{Query: "q", Epoch: 9}); !errors.Is(err, boom) {
+			t.Errorf("%s: %v", fail, err)
+		}
+		if p, _ := s.Positions.Get("a"); p.Epoch != 7 {
+			t.Errorf("%s: the position is %d", fail, p.Epoch)
+		}
+		fail = ""
+		if err := s.Acknowledge(ctx, "b", positions.Place{Query: "q", Epoch: 8}); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Acknowledge(ctx, "a", positions.Place{Query: "q", Epoch: 8}); !errors.Is(err, errs.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	s, _, _, err = wanting(t, dir, 100, Options{Log: wal.Options{ReadOnly: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := s.Positions.All(); len(all) != 2 || all["b"].Epoch != 8 {
+		t.Errorf("%v", all)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
