@@ -67,8 +67,10 @@ type subscribers struct {
 	sync.Mutex
 	by      map[string]*subscriber
 	waiting map[uint64][]*subscriber // while the log is replayed, by their epochs
-	count   atomic.Int64
-	checks  int
+	// replayed is how much log Open has read behind the state that it has loaded.
+	replayed uint64
+	count    atomic.Int64
+	checks   int
 }
 
 // holds reports whether a catalog has the query of the name.
@@ -582,14 +584,13 @@ func (db *DB) expireNames() {
 	}
 	l.Unlock()
 	for _, n := range look {
-		if bytes := db.memoryOf(n); bytes+db.logBehind(n) > db.opts.Retention.Bytes {
-			l.Lock()
-			if n.at != nil && !n.taken {
-				db.loseLocked(n, fmt.Sprintf("%d bytes were kept for it", bytes+db.logBehind(n)))
-				lost = append(lost, n)
-			}
-			l.Unlock()
+		bytes := db.memoryOf(n)
+		l.Lock()
+		if bytes += db.logBehind(n); bytes > db.opts.Retention.Bytes && n.at != nil && !n.taken {
+			db.loseLocked(n, fmt.Sprintf("%d bytes were kept for it", bytes))
+			lost = append(lost, n)
 		}
+		l.Unlock()
 	}
 	for _, n := range lost {
 		db.tellLost(n)

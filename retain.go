@@ -45,7 +45,7 @@ func (db *DB) serves(id wal.Identity, newest uint64, p positions.Place, now time
 }
 
 // reached keeps what is wanted while the log is replayed.
-func (db *DB) reached(id wal.Identity, e *epoch.Engine, places map[string]positions.Place) {
+func (db *DB) reached(id wal.Identity, e *epoch.Engine, places map[string]positions.Place, replayed uint64) {
 	if db.engine != e { // it begins, perhaps anew
 		db.engine = e
 		e.Current.Retain(uint64(db.opts.RetainedEpochs))
@@ -57,7 +57,9 @@ func (db *DB) reached(id wal.Identity, e *epoch.Engine, places map[string]positi
 	}
 	for _, n := range db.subscribers.waiting[at] {
 		n.park(e)
+		n.log = replayed // placed makes it what it is from then on
 	}
+	db.subscribers.replayed = replayed
 }
 
 // await begins to wait for the epochs of the places.
@@ -106,6 +108,9 @@ func (db *DB) placed() {
 		case n.at != nil && db.engine.Current.Lag(&n.parked) > 0:
 			n.behind = time.Unix(0, p.Acked)
 		}
+		// The log up to the place is not kept for it. It may begin before what counts
+		// as taken, and the difference wraps to what is behind it all the same.
+		n.log += db.upkeep.tail - l.replayed
 		if n.lost != nil {
 			db.releaseLocked(n)
 		}

@@ -69,9 +69,9 @@ type Options struct {
 	// what is needed to have them again. It may be called from any goroutine.
 	Wanted func(id wal.Identity, newest uint64, places map[string]positions.Place) uint64
 	// Reached, if it is not nil, is called with the state from which the log is
-	// replayed, and behind each epoch of it. Another engine begins anew: what was
-	// wanted could not be had.
-	Reached func(id wal.Identity, e *epoch.Engine, places map[string]positions.Place)
+	// replayed, and behind each epoch of it, with the bytes of the log up to there.
+	// Another engine begins anew: what was wanted could not be had.
+	Reached func(id wal.Identity, e *epoch.Engine, places map[string]positions.Place, replayed uint64)
 	// Progress, if it is not nil, is called when a phase begins, and now and
 	// then while it goes on.
 	Progress func(Progress)
@@ -338,7 +338,8 @@ func (s *Store) replay(ctx context.Context, r *Report) error {
 	first := s.Engine.Last() + 1
 	last := s.Log.Last()
 	s.tell(Progress{Phase: "log", Epoch: first - 1, Last: last})
-	s.reached()
+	places, replayed := s.Positions.All(), uint64(0)
+	s.reached(places, replayed)
 	err := s.Log.Replay(ctx, first, func(index uint64, payload []byte) error {
 		rec, err := record.Decode(payload)
 		if err != nil {
@@ -352,7 +353,8 @@ func (s *Store) replay(ctx context.Context, r *Report) error {
 		if err := s.Engine.Replay(ctx, rec); err != nil {
 			return err
 		}
-		s.reached()
+		replayed += uint64(len(payload))
+		s.reached(places, replayed)
 		return nil
 	})
 	r.Replay = s.o.Now().Sub(start)

@@ -98,9 +98,9 @@ func lost(err error) bool {
 }
 
 // reached tells of the state that the engine has.
-func (s *Store) reached() {
+func (s *Store) reached(places map[string]positions.Place, replayed uint64) {
 	if s.o.Reached != nil {
-		s.o.Reached(s.id, s.Engine, s.Positions.All())
+		s.o.Reached(s.id, s.Engine, places, replayed)
 	}
 }
 

@@ -24,7 +24,7 @@ func wanting(t *testing.T, dir string, from uint64, o Options) (*Store, Report, 
 	var reached []uint64
 	o.Now, o.Log.SegmentBytes = wallClock, 700
 	o.Wanted = func(wal.Identity, uint64, map[string]positions.Place) uint64 { return from }
-	o.Reached = func(_ wal.Identity, e *epoch.Engine, _ map[string]positions.Place) {
+	o.Reached = func(_ wal.Identity, e *epoch.Engine, _ map[string]positions.Place, _ uint64) {
 		if e != engine {
 			engine, reached = e, nil
 		}
