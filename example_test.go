@@ -218,6 +218,78 @@ func backUpAndRestore(ctx context.Context, home string) error {
 	return nil
 }
 
+// A consumer with a name goes on behind what it has acknowledged, also after a
+// restart.
+func ExampleSubscription_Ack() {
+	dir, err := os.MkdirTemp("", "triegs")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	for range 2 { // as two processes, one after the other
+		if err := consume(dir); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// +a
+	// +b
+	// +b
+	// +c
+}
+
+// consume acknowledges the first update that it gets.
+func consume(dir string) error {
+	ctx := context.Background()
+	db, err := triegs.Open(dir, nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	names := []string{"c"}
+	if _, err := db.Query("seen"); err != nil {
+		if _, err := db.Register(ctx, "seen", "seen(x) :- node(x)."); err != nil {
+			return err
+		}
+		names = []string{"a", "b"}
+	}
+	sub, err := db.Subscribe(ctx, "seen", triegs.SubscribeOptions{Name: "mirror", PerEpoch: true})
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	var last triegs.Epoch
+	for _, name := range names {
+		last, err = db.Append(ctx, triegs.Batch{Events: []triegs.Event{{Relation: "node", Tuple: []triegs.Term{triegs.String(name)}}}})
+		if err != nil {
+			return err
+		}
+	}
+	acknowledged := false
+	for u, err := range sub.Updates() {
+		if err != nil {
+			return err
+		}
+		for c, err := range u.Changes() {
+			if err != nil {
+				return err
+			}
+			fmt.Printf("+%s\n", c.Row.Term(0).Lexical())
+		}
+		if !acknowledged {
+			if err := sub.Ack(u.Epoch); err != nil {
+				return err
+			}
+			acknowledged = true
+		}
+		if u.Epoch == last {
+			break
+		}
+	}
+	return nil
+}
+
 // TestReadmeExample holds the programs of the README against the examples above,
 // line by line.
 func TestReadmeExample(t *testing.T) {

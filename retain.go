@@ -90,11 +90,18 @@ func (n *subscriber) park(e *epoch.Engine) {
 	}
 }
 
-// placed ends the wait for the epochs of the places: what was not reached is lost.
+// placed ends the wait for the epochs of the places: what was not reached is lost, of
+// which the listener is told.
 func (db *DB) placed() {
 	l := &db.subscribers
 	l.Lock()
-	defer l.Unlock()
+	var missed []Notice
+	defer func() {
+		l.Unlock()
+		for _, n := range missed {
+			db.notify(n)
+		}
+	}()
 	l.waiting = nil
 	for _, n := range l.by {
 		p := &n.place
@@ -105,6 +112,7 @@ func (db *DB) placed() {
 			n.lost = fmt.Errorf("%w: the place of the name was given up", ErrTooOld)
 		case n.at == nil && !p.Whole && !db.opts.ReadOnly:
 			n.lost = fmt.Errorf("%w: epoch %d could not be had again", ErrTooOld, p.Epoch)
+			missed = append(missed, Notice{Kind: NoticeSubscriberLost, Subscriber: n.name, Epoch: Epoch(p.Epoch), Err: n.lost})
 		case n.at != nil && db.engine.Current.Lag(&n.parked) > 0:
 			n.behind = time.Unix(0, p.Acked)
 		}
