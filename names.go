@@ -73,10 +73,17 @@ type subscribers struct {
 	checks   int
 }
 
-// holds reports whether a catalog has the query of the name.
-func (n *subscriber) holds(c rootvec.Catalog) bool {
-	v, ok := c.(*epoch.Schema).Views[n.place.Query]
-	return ok && v == n.view
+// holding tells a query from others of its name. It is apart from the subscriber,
+// which changes while the writer asks it.
+type holding struct {
+	query string
+	view  *views.Query
+}
+
+// holds reports whether a catalog has the query.
+func (h *holding) holds(c rootvec.Catalog) bool {
+	v, ok := c.(*epoch.Schema).Views[h.query]
+	return ok && v == h.view
 }
 
 // claim takes a name for a call. A new one is made where there is none, if fresh.
@@ -160,9 +167,12 @@ func (s *Subscription) resume(ctx context.Context, n *subscriber) error {
 		Query: s.name, Store: s.db.identity.Store, Timeline: s.db.identity.Timeline,
 		Each: s.opts.PerEpoch, Whole: s.opts.Mode == SnapshotFirst,
 	}
-	n.parked = rootvec.Follower{Each: p.Each, Buffer: math.MaxUint64}
-	n.parked.Holds = func(c rootvec.Catalog) bool { return s.view != nil && s.holds(c) }
-	v, err := s.attach(&n.parked)
+	h := &holding{query: s.name}
+	n.parked = rootvec.Follower{Each: p.Each, Buffer: math.MaxUint64, Holds: h.holds}
+	v, err := s.attach(&n.parked, func(c rootvec.Catalog) {
+		s.find(c)
+		h.view = s.view
+	})
 	if err != nil {
 		return err
 	}
@@ -170,7 +180,12 @@ func (s *Subscription) resume(ctx context.Context, n *subscriber) error {
 	if err = s.begins(v); err == nil {
 		p.Registered, p.Epoch = s.q.Epoch, v.Epoch
 		p.Acked = s.db.opts.Clock().UnixNano()
-		if err = s.db.place(ctx, n.name, p); err != nil {
+		if known && p.Registered != n.place.Registered {
+			err = fmt.Errorf("%w: %q of epoch %d, which %q is of", ErrNoSuchQuery, s.name, n.place.Registered, n.name)
+		} else {
+			err = s.db.place(ctx, n.name, p)
+		}
+		if err != nil {
 			s.at.end(ErrClosed)
 			s.at = nil
 			s.leave()
@@ -185,14 +200,7 @@ func (s *Subscription) resume(ctx context.Context, n *subscriber) error {
 		return err
 	}
 	n.place, n.q, n.view, n.log = p, s.q, s.view, s.db.grown()
-	n.parked.Holds = s.holdsThis()
 	return nil
-}
-
-// holdsThis is holds without the subscription, which may be gone.
-func (s *Subscription) holdsThis() func(rootvec.Catalog) bool {
-	n := &subscriber{place: positions.Place{Query: s.name}, view: s.view}
-	return n.holds
 }
 
 // knows reports why a name that there is cannot be gone on with.
@@ -445,14 +453,13 @@ func (db *DB) forget(ctx context.Context, name string) error {
 		return err
 	}
 	n.change.Lock()
-	err = db.positions.Forget(name)
-	n.change.Unlock()
-	if err == nil {
+	if err = db.positions.Forget(name); err == nil {
 		db.subscribers.Lock()
 		db.releaseLocked(n)
 		n.place = positions.Place{}
 		db.subscribers.Unlock()
 	}
+	n.change.Unlock()
 	db.unclaim(n, nil)
 	return err
 }
@@ -600,7 +607,8 @@ func (db *DB) expireNames() {
 // exceeds tells what of Options.Retention a name exceeds, "" if nothing.
 func (db *DB) exceeds(n *subscriber, now time.Time) string {
 	r := db.opts.Retention
-	lag := db.engine.Current.Lag(&n.parked)
+	// Not what is still to be told: the log stays for a place whose query was dropped.
+	lag := db.engine.Current.Epoch() - n.at.Epoch
 	switch {
 	case lag == 0:
 		n.behind = time.Time{}
@@ -635,18 +643,27 @@ func (db *DB) tellLost(n *subscriber) {
 		open.end(why)
 	}
 	if _, end, err := db.upkeep.begin(context.Background()); err == nil {
-		n.change.Lock()
-		p := n.place
-		p.Lost = true
-		if err := db.positions.Put(n.name, p); err != nil {
-			db.opts.Logger.Warn("a lost subscriber could not be written down", "name", n.name, "error", err)
-		} else {
-			db.subscribers.Lock()
-			n.place = p
-			db.subscribers.Unlock()
-		}
-		n.change.Unlock()
+		db.writeLost(n)
 		end()
 	}
 	db.notify(Notice{Kind: NoticeSubscriberLost, Subscriber: n.name, Epoch: at, Err: why})
+}
+
+// writeLost writes down that a name has lost its place, unless it was forgotten
+// meanwhile.
+func (db *DB) writeLost(n *subscriber) {
+	n.change.Lock()
+	defer n.change.Unlock()
+	p := n.place
+	if p.Query == "" {
+		return
+	}
+	p.Lost = true
+	if err := db.positions.Put(n.name, p); err != nil {
+		db.opts.Logger.Warn("a lost subscriber could not be written down", "name", n.name, "error", err)
+		return
+	}
+	db.subscribers.Lock()
+	defer db.subscribers.Unlock()
+	n.place = p
 }

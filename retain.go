@@ -78,12 +78,14 @@ func (db *DB) await(id wal.Identity, places map[string]positions.Place) {
 
 // park puts a name at the current vector, which is of the epoch of its place.
 func (n *subscriber) park(e *epoch.Engine) {
-	n.parked = rootvec.Follower{Each: n.place.Each, Buffer: math.MaxUint64, Holds: n.holds}
+	h := &holding{query: n.place.Query}
+	n.parked = rootvec.Follower{Each: n.place.Each, Buffer: math.MaxUint64, Holds: h.holds}
 	n.at = e.Current.Follow(&n.parked, func(c rootvec.Catalog) {
 		schema := c.(*epoch.Schema)
 		if q, err := schema.Query(n.place.Query); err == nil && q.Epoch == n.place.Registered {
 			n.q, n.view = q, schema.Views[n.place.Query]
 		}
+		h.view = n.view
 	})
 	if n.view == nil {
 		n.lost = fmt.Errorf("%w: %q of epoch %d", ErrNoSuchQuery, n.place.Query, n.place.Registered)
@@ -113,7 +115,7 @@ func (db *DB) placed() {
 		case n.at == nil && !p.Whole && !db.opts.ReadOnly:
 			n.lost = fmt.Errorf("%w: epoch %d could not be had again", ErrTooOld, p.Epoch)
 			missed = append(missed, Notice{Kind: NoticeSubscriberLost, Subscriber: n.name, Epoch: Epoch(p.Epoch), Err: n.lost})
-		case n.at != nil && db.engine.Current.Lag(&n.parked) > 0:
+		case n.at != nil && db.engine.Current.Epoch() > n.at.Epoch:
 			n.behind = time.Unix(0, p.Acked)
 		}
 		// The log up to the place is not kept for it. It may begin before what counts

@@ -182,7 +182,7 @@ func (db *DB) subscribe(ctx context.Context, name string, opts SubscribeOptions)
 	if opts.Name != "" {
 		return s, s.beginNamed()
 	}
-	v, err := s.attach(&s.follower)
+	v, err := s.attach(&s.follower, s.find)
 	if err == nil {
 		err = s.begins(v)
 	}
@@ -224,17 +224,17 @@ func (s *Subscription) opens() error {
 }
 
 // attach pins the vector at which a subscription begins that is new, with a follower
-// of its place.
-func (s *Subscription) attach(f *rootvec.Follower) (*rootvec.Vector, error) {
+// of its place. find is called with its catalog.
+func (s *Subscription) attach(f *rootvec.Follower, find func(rootvec.Catalog)) (*rootvec.Vector, error) {
 	current := &s.db.engine.Current
 	if s.opts.Mode != FromToken {
-		return current.Follow(f, s.find), nil
+		return current.Follow(f, find), nil
 	}
 	t := s.opts.Token
 	if err := s.db.known(t); err != nil {
 		return nil, err
 	}
-	v, oldest := current.FollowFrom(f, uint64(t.epoch), s.find)
+	v, oldest := current.FollowFrom(f, uint64(t.epoch), find)
 	switch {
 	case v != nil:
 		return v, nil
