@@ -54,11 +54,15 @@
 // an update. Apply takes O(log n) for each change and for each answer that has expired,
 // and O(1) for each group that it changes. Without an expiry and without Min and Max it
 // is O(1) for a change, and memory grows with the groups alone; each different
-// value under Min or Max of a group takes about 80 bytes, each different pair of expiry
-// and values about 100 and 48 for each column that is read. An update is held in memory
-// while it is applied. (Of a window that is ordered by expiry the tree is what
-// finger B-trees are to streams that are nearly in order; a staircase of the values
-// that nothing dominates would be smaller, but cannot retract.)
+// value under Min or Max of a group takes about 90 bytes, each different pair of expiry
+// and values about 80 and 48 for each column that is read. The k changes are held in
+// memory while they are applied.
+//
+// BenchmarkWindow is the round of the literature on sliding windows, one value in, one
+// out and a reading, in a window of 65,536: 1 to 4 us with a count or a sum and 4 to 8
+// with a minimum, on a busy machine. A finger B-tree in C++ takes 0.2 us, in order and
+// without retractions; a staircase of the values that nothing dominates is
+// smaller, but cannot retract either.
 //
 // A Summary belongs to one goroutine, as its subscription does.
 package summary

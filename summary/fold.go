@@ -2,6 +2,7 @@ package summary
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/tidwall/btree"
 
@@ -14,14 +15,22 @@ const never = 1<<63 - 1
 
 // lot is all answers of a group with the same values that expire together.
 type lot struct {
-	at     int64
 	g      *group
 	values []triegs.Term
 	n      int64
 }
 
-func (a *lot) less(b *lot) bool {
-	c := cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.g.key, b.g.key))
+// due is a lot with its expiry, which mostly is all that has to be compared.
+type due struct {
+	at int64
+	*lot
+}
+
+func (a due) less(b due) bool {
+	if a.at != b.at {
+		return a.at < b.at
+	}
+	c := cmp.Compare(a.g.key, b.g.key)
 	if c == 0 {
 		c = compare(a.values, b.values)
 	}
@@ -33,7 +42,7 @@ func (a *lot) less(b *lot) bool {
 type fold struct {
 	l       *layout
 	groups  map[string]*group
-	lots    *btree.BTreeG[*lot] // by expiry
+	lots    *btree.BTreeG[due] // by expiry
 	touched []*group
 	done    []step
 	key     []byte // scratch
@@ -52,7 +61,7 @@ func newFold(l *layout) *fold {
 	return &fold{
 		l:      l,
 		groups: map[string]*group{},
-		lots:   btree.NewBTreeGOptions((*lot).less, btree.Options{NoLocks: true}),
+		lots:   btree.NewBTreeGOptions(due.less, btree.Options{NoLocks: true}),
 	}
 }
 
@@ -65,7 +74,7 @@ func (f *fold) group(terms []triegs.Term) *group {
 	if g, ok := f.groups[string(f.key)]; ok {
 		return g
 	}
-	g := &group{key: string(f.key), terms: append([]triegs.Term(nil), terms...)}
+	g := &group{key: string(f.key), terms: slices.Clone(terms)}
 	g.sums = make([]total, len(f.l.measured))
 	g.orders = make([]*order, len(f.l.measured))
 	for i, m := range f.l.measured {
@@ -95,14 +104,13 @@ func (f *fold) put(g *group, values []triegs.Term, at, n int64) {
 	if at == never {
 		return
 	}
-	f.probe = lot{at: at, g: g, values: values}
-	e, ok := f.lots.Get(&f.probe)
-	if !ok {
-		f.lots.Set(&lot{at, g, append([]triegs.Term(nil), values...), n})
-		return
-	}
-	if e.n += n; e.n == 0 {
-		f.lots.Delete(e)
+	f.probe = lot{g: g, values: values}
+	d := due{at, &f.probe}
+	if e, ok := f.lots.Get(d); !ok {
+		d.lot = &lot{g, slices.Clone(values), n}
+		f.lots.Set(d)
+	} else if e.n += n; e.n == 0 {
+		f.lots.Delete(d)
 	}
 }
 

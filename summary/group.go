@@ -25,8 +25,15 @@ type group struct {
 
 // order is an ordered multiset of terms.
 type order struct {
-	*btree.BTreeG[*copies]
+	*btree.BTreeG[ranked]
 	probe copies // scratch
+}
+
+// ranked are copies with a number that grows with their term: comparing these is
+// mostly enough, and needs no look at the terms, which lie elsewhere.
+type ranked struct {
+	key uint64
+	*copies
 }
 
 type copies struct {
@@ -34,24 +41,29 @@ type copies struct {
 	n  int64
 }
 
+func (a ranked) less(b ranked) bool {
+	if a.key != b.key {
+		return a.key < b.key
+	}
+	return term.Order(a.of, b.of) < 0
+}
+
 func newOrder() *order {
-	less := func(a, b *copies) bool { return term.Order(a.of, b.of) < 0 }
-	return &order{BTreeG: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})}
+	return &order{BTreeG: btree.NewBTreeGOptions(ranked.less, btree.Options{NoLocks: true})}
 }
 
 // add adds n copies, or takes them away. A number below 0 may stand there until the
 // rest of an update is added.
 func (o *order) add(t triegs.Term, n int64) {
 	o.probe.of = t
-	c, ok := o.Get(&o.probe)
+	r := ranked{term.OrderKey(t), &o.probe}
+	if c, ok := o.Get(r); !ok {
+		r.copies = &copies{t, n}
+		o.Set(r)
+	} else if c.n += n; c.n == 0 {
+		o.Delete(r)
+	}
 	o.probe.of = triegs.Term{}
-	if !ok {
-		o.Set(&copies{t, n})
-		return
-	}
-	if c.n += n; c.n == 0 {
-		o.Delete(c)
-	}
 }
 
 // add adds n answers with the given values.
