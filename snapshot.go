@@ -275,6 +275,7 @@ func (s *Snapshot) enumerate(ctx context.Context, q *query.Query, b *views.Bound
 	terms := s.db.engine.Dict()
 	faults := terms.Faults()
 	values := b.Values()
+	valued := values.Outputs() > 0
 	a := b.Answers()
 	value := a.Value
 	for {
@@ -302,12 +303,14 @@ func (s *Snapshot) enumerate(ctx context.Context, q *query.Query, b *views.Bound
 			row.ids[i] = a.Value(v)
 		}
 		var err error
-		if row.multiplicity, err = a.Multiplicity(); err == nil {
-			err = row.read(values, value)
-		} else {
+		switch row.multiplicity, err = a.Multiplicity(); {
+		case err != nil:
 			clear(row.values) // they are those of the row before
+			err = edge(err)
+		case valued:
+			err = edge(row.read(values, value))
 		}
-		if !yield(row, edge(err)) {
+		if !yield(row, err) {
 			return
 		}
 	}
