@@ -44,9 +44,13 @@
 //
 // [Store.Apply] takes the net changes of all base relations, brings every index
 // up to date, then every derived relation, operands first, then every node view,
-// children first, and last the kept answers. A node recomputes each tuple that was touched or woken from the final state of
-// its children, so the order of changes does not matter and batches and
-// self-joins need no special care.
+// children first, and last the kept answers. A node recomputes each tuple that was
+// touched or woken from the final state of its children, so the order of changes does
+// not matter and batches and self-joins need no special care. A change is brought to
+// the views whose constants it has, a group that comes or goes to those that have
+// tuples for it, and the changes below kept answers to those that they may be part
+// of, so that what an epoch costs depends on what it concerns and not on how many
+// queries there are.
 //
 // # Deltas
 //
