@@ -271,6 +271,38 @@ func TestWatchFar(t *testing.T) {
 	}
 }
 
+// TestWatchUntold prints no more than one update that the server does not know of: where
+// it cannot be told, the next connection tells it.
+func TestWatchUntold(t *testing.T) {
+	t.Parallel()
+	token := func(n byte) string {
+		return "t1." + base64.RawURLEncoding.EncodeToString(append(bytes.Repeat([]byte{7}, 39), n))
+	}
+	var asked []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.Header.Get("Last-Event-ID"))
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusConflict)
+			return
+		}
+		for n := byte(1); n <= 9; n++ { // all of them are there before the first is acknowledged
+			_, _ = fmt.Fprintf(w, "data: {\"changes\":[\ndata: ],\"token\":%q}\nevent: update\nid: %s\n\n", token(n), token(n))
+		}
+	}))
+	defer srv.Close()
+	var out bytes.Buffer
+	l := &live{a: &app{ctx: t.Context(), stdout: &out}, site: srv.URL, path: srv.URL, query: "q", as: "n", each: true, silence: time.Minute}
+	if err := l.follow(); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "\n"); n != 1 || l.id != token(1) {
+		t.Errorf("%d updates were printed, up to %s:\n%s", n, l.id, out.String())
+	}
+	if got := fmt.Sprint(asked); got != fmt.Sprint([]string{"GET ", "POST " + token(1)}) {
+		t.Errorf("it asked %s", got)
+	}
+}
+
 // TestWatchBroken prints an update once, when it is whole: behind a connection that
 // breaks in the middle of it, and one that falls silent.
 func TestWatchBroken(t *testing.T) {

@@ -186,7 +186,10 @@ func (l *live) follow() error {
 			return nil // cut off; what is not whole comes again
 		}
 		silent.Reset(l.silence)
-		if err := l.line(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+		switch err := l.line(bytes.TrimSuffix(line, []byte("\n"))); {
+		case errors.Is(err, errUntold):
+			return nil
+		case err != nil:
 			return err
 		}
 	}
@@ -254,19 +257,24 @@ func (l *live) event() error {
 	if err := errors.Join(w.Mark(l.query, l.shape, t), w.Flush()); err != nil || l.as == "" {
 		return err
 	}
-	l.acknowledge()
-	return nil
+	return l.acknowledge()
 }
 
+// errUntold ends a connection on which the server could not be told what was printed.
+var errUntold = errors.New("the server was not told")
+
 // acknowledge tells the server what was printed. Where that fails the next connection
-// does it by its header.
-func (l *live) acknowledge() {
+// does it by its header, before anything else is printed: of what this one still holds
+// nobody but a command that is going to end would know.
+func (l *live) acknowledge() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.a.ctx), liveAck)
 	defer cancel()
 	resp, err := l.ask(ctx, http.MethodPost, l.site+"/subscribers/"+url.PathEscape(l.as)+"?token="+l.id)
-	if err == nil {
-		_ = resp.Body.Close() // nothing is in it
+	if err != nil {
+		return errUntold
 	}
+	_ = resp.Body.Close() // nothing is in it
+	return nil
 }
 
 // end is why the stream ends, nil where the server may come again.
