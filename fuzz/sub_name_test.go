@@ -495,3 +495,32 @@ func TestRetentionClosed(t *testing.T) {
 		t.Errorf("%v does not name the oldest epoch", err)
 	}
 }
+
+// In the modes that do not sync each epoch a name goes on after a Close, and what it
+// has acknowledged is durable.
+func TestNameRelaxed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	opts := &triegs.Options{Durability: triegs.SyncNone}
+	w := newWorld(t, dir, opts)
+	w.register("q", "q(x) :- R(x, y).")
+	s := w.subscribe("q", byName)
+	w.grow(1, 5)
+	w.told(s, 1, 2)
+	before := w.db.Metrics().LogSyncs
+	w.acks(s, 3)
+	w.acks(s, 3)
+	if after := w.db.Metrics().LogSyncs; after != before+1 {
+		t.Errorf("%d syncs of the log for an acknowledgement", after-before)
+	}
+	epoch := w.epoch()
+	if w.acks(s, 3); w.epoch() != epoch {
+		t.Error("an acknowledgement has made an epoch")
+	}
+	_ = s.Close() // always nil
+	w.reopen(dir, opts)
+	s = w.subscribe("q", byName)
+	w.told(s, 3, 5)
+	w.acks(s, 6)
+	_ = s.Close() // always nil
+}
