@@ -104,7 +104,8 @@ func (x *exchange) drop() error {
 type applied struct {
 	// Epoch is the last that it has made, 0 if none.
 	Epoch triegs.Epoch `json:"epoch"`
-	// Epochs and Events are how many it has made and applied.
+	// Epochs and Events are how many it has made and applied. What the source had sent
+	// before is not among them.
 	Epochs uint64 `json:"epochs"`
 	Events uint64 `json:"events"`
 	// Next is the offset that the source has to send next, where there is a source.
@@ -168,12 +169,22 @@ func (x *exchange) appendAll(in *input.Stream, ignore bool, done *applied) error
 			continue // a watermark alone: the clock would move time to the present
 		}
 		b.IgnoreMissing = ignore
+		events := uint64(len(b.Events))
+		var known uint64 // of them
+		if b.Source != "" {
+			if next, _ := x.h.db.Offset(b.Source); next > b.Offset {
+				known = min(next-b.Offset, events)
+			}
+		}
 		epoch, err := x.h.db.Append(x.ctx, b.Batch)
 		if err != nil {
 			return b.Locate(err)
 		}
+		if events > 0 && known == events {
+			continue // it has made no epoch
+		}
 		done.Epoch = epoch
 		done.Epochs++
-		done.Events += uint64(len(b.Events))
+		done.Events += events - known
 	}
 }
