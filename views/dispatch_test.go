@@ -118,7 +118,11 @@ func TestStakes(t *testing.T) {
 		t.Run(text, func(t *testing.T) { crowds(t, text, 60) })
 	}
 	rng := rand.New(rand.NewPCG(13, 14))
-	for range 8 {
+	shapes := 8
+	if testing.Short() {
+		shapes = 3
+	}
+	for range shapes {
 		text := randomKept(t, rng)
 		t.Run(text, func(t *testing.T) { crowds(t, text, 40) })
 	}
