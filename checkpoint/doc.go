@@ -9,7 +9,7 @@
 // keeping one. A new generation begins with a full element when the increments
 // have grown to half of the old one ([Store.Begin] decides); the generation
 // before it goes in the same step that lets the first increment of the new
-// one in.
+// one in, unless it is held ([Store.Hold]).
 //
 // # Types
 //

@@ -371,7 +371,7 @@ func info(list []element, i int) Info {
 // List gives the checkpoints in the directory, newest first, as Open, Refresh
 // or the last Commit saw them. It reads no file. Only the first two without
 // Err are kept on purpose, with a log that reaches back to them; the others
-// are the older prefixes of their chains.
+// are the older prefixes of their chains, and those of the generation that is held.
 func (s *Store) List() []Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()

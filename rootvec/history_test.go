@@ -124,3 +124,39 @@ func TestHistoryEnds(t *testing.T) {
 		t.Fatalf("epochs %v stay pinned", pinned)
 	}
 }
+
+// A follower that branches off begins where the other stands, also behind the end of
+// the sequence, and what waits is kept for the one that is farther behind.
+func TestBranch(t *testing.T) {
+	p := &publisher{catalog: 1}
+	p.publish()
+	holds := func(c Catalog) bool { return c.QueryCount() == 1 }
+	parked := &Follower{Each: true, Buffer: 9, Holds: holds}
+	place := p.Follow(parked, begin)
+	for range 3 {
+		p.publish()
+	}
+	p.catalog = 0
+	p.publish()
+	for range 2 { // one after the other
+		f := &Follower{Each: true, Buffer: 9, Holds: holds}
+		p.Branch(f, parked, place)
+		at := place
+		for e := range uint64(3) {
+			at = p.step(t, f, at, e+2, StepNext)
+		}
+		if v, step := p.Next(f); v != nil || step != StepOver {
+			t.Fatalf("behind the end: %v, step %d", v, step)
+		}
+		p.Leave(f)
+		p.Unpin(at)
+		p.wantKept(t, 2, 3, 4)
+	}
+	p.Want(parked, false)
+	p.wantKept(t)
+	p.Leave(parked)
+	p.Unpin(place)
+	if _, pinned := p.Pinned(nil); len(pinned) > 0 {
+		t.Fatalf("epochs %v stay pinned", pinned)
+	}
+}
