@@ -25,9 +25,12 @@ const (
 	followNewest = "terms, newest"
 )
 
-// followersLag is how many epochs the writer may be ahead of the slowest follower:
-// those who keep up, on a machine that has a core for each of them.
-const followersLag = 4
+// followersLag is how many updates the writer may be ahead of the slowest follower, and
+// at least four epochs: those who keep up, on a machine that has a core for each.
+const followersLag = 800
+
+// lag is followersLag in epochs.
+func (m *following) lag() uint64 { return uint64(max(4, followersLag/m.Updates)) }
 
 // following is a stream whose changes some followers take while it is written.
 type following struct {
@@ -192,8 +195,8 @@ func (m *following) slides(from, to int) error {
 		if len(m.followers) == 0 {
 			continue
 		}
-		if at := m.epoch(); at%(followersLag/2) == 0 {
-			m.await(at - followersLag/2)
+		if at, half := m.epoch(), m.lag()/2; at%half == 0 {
+			m.await(at - half)
 		}
 	}
 	m.await(m.epoch())
