@@ -112,6 +112,7 @@ func (w *walker) start(u *Update) (bool, error) {
 	if u.old == nil {
 		now := view.Bind(to.Space, to.Roots)
 		*w = walker{d: view.Matching(now, fixed), now: now, are: now.Values()}
+		w.d.Patience = patience
 		return true, nil
 	}
 	from := u.old.vector
@@ -124,8 +125,13 @@ func (w *walker) start(u *Update) (bool, error) {
 		w.d.Rebind(w.old, w.now)
 	}
 	w.d.Fix(fixed)
+	w.d.Patience = patience
 	return true, nil
 }
+
+// patience is how many tuples are passed over before a walk looks whether its
+// subscription has ended: a millisecond or so.
+const patience = 1 << 14
 
 // fixed are the ids of the terms in Where, by variable; nil if there are none, or one
 // of the terms is not in the store at Epoch, and so in no answer now or before: the
@@ -172,6 +178,9 @@ func (u *Update) walk(yield func(Change, error) bool) {
 			return
 		}
 		if !d.Next() {
+			if d.Paused {
+				continue
+			}
 			return
 		}
 		c, err := r.read()
@@ -264,5 +273,13 @@ func (u *Update) changes() (bool, error) {
 	w := u.walker()
 	defer u.rest(w)
 	some, err := w.start(u)
-	return some && w.d.Next(), err
+	for some && err == nil {
+		if w.d.Next() {
+			return true, nil
+		}
+		if some = w.d.Paused; some {
+			err = u.over()
+		}
+	}
+	return false, err
 }

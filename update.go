@@ -119,7 +119,11 @@ func (s *Subscription) advance(u *Update) (bool, error) {
 		if !s.opts.Quiet || u.Whole {
 			return true, nil
 		}
-		if changes, err := u.changes(); changes || err != nil {
+		changes, err := u.changes()
+		switch {
+		case err != nil && s.ended() != nil:
+			continue // it says why itself
+		case changes || err != nil:
 			return err == nil, err
 		}
 		s.note(u, true)

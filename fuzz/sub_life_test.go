@@ -217,6 +217,70 @@ func TestLIFE05Subscribed(t *testing.T) {
 	}
 }
 
+// Answers without end that are what they were, although facts of each have changed,
+// are passed over no longer than the subscription lasts.
+func TestLIFE05PassedOver(t *testing.T) {
+	const n = 30_000
+	a, b := edges("A", n, func(int) int { return 0 }), edges("B", n, func(int) int { return 0 })
+	var doubled, halved []triegs.Event // A goes from 1 to 2, B from 2 to 1
+	for i := range n {
+		doubled = append(doubled, a[i], b[i], b[i])
+		gone := b[i]
+		gone.Op = triegs.Delete
+		halved = append(halved, a[i], gone)
+	}
+	for what, quiet := range map[string]bool{"changes": false, "updates": true} {
+		for how, end := range map[string]func(cancel func(), s *triegs.Subscription){
+			"context": func(cancel func(), _ *triegs.Subscription) { cancel() },
+			"Close":   func(_ func(), s *triegs.Subscription) { _ = s.Close() },
+		} {
+			w := newWorld(t, "", nil)
+			w.register("q", "q(x, y) :- A(x, u), B(y, v).")
+			w.append(triegs.Batch{Events: doubled})
+			ctx, cancel := context.WithCancel(w.ctx)
+			defer cancel()
+			s, err := w.db.Subscribe(ctx, "q", triegs.SubscribeOptions{Quiet: quiet})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.append(triegs.Batch{Events: halved})
+			begins := make(chan struct{})
+			go func() {
+				<-begins
+				end(cancel, s)
+			}()
+			var inside, last error
+			within(t, 30*time.Second, what+" and "+how, func() {
+				if quiet {
+					close(begins)
+				}
+				for u, err := range s.Updates() {
+					if last = err; err != nil {
+						return
+					}
+					close(begins)
+					for c, err := range u.Changes() {
+						if inside = err; err == nil {
+							t.Errorf("%s goes from %d to %d", lexical(c.Row), c.Old, c.New)
+						}
+					}
+				}
+			})
+			want, wantInside := context.Canceled, context.Canceled
+			if how == "Close" {
+				want, wantInside = nil, triegs.ErrSnapshotClosed
+			}
+			if quiet {
+				wantInside = nil
+			}
+			if !errors.Is(last, want) || !errors.Is(inside, wantInside) {
+				t.Errorf("%s and %s: %v inside, then %v; want %v, then %v", what, how, inside, last, wantInside, want)
+			}
+			wantPins(t, w.db, 0)
+		}
+	}
+}
+
 // Whoever closes his subscription in the middle of an update is told so at its next
 // step, and the loop over updates ends in silence.
 func TestLIFE06ClosedInside(t *testing.T) {

@@ -60,6 +60,15 @@ type Deltas struct {
 	binding []uint64 // by variable
 	fixed   []uint64 // the ids that variables must have, 0 for any; nil if none must
 
+	// Patience is about how many tuples Next looks at without an answer before it
+	// comes back with Paused, so that its caller sees whether he is still wanted:
+	// very many answers may be equal in the end. 0 = until there is one.
+	Patience int
+	// Paused says that Next was false for want of patience; it goes on where it was.
+	Paused bool
+	until  int // of Steps
+	resume int // the level at which the walk was left by that, or -1
+
 	// Steps counts the tuples that were looked at, and DeadEnds those of them, and
 	// the keys, that led up to no answer, for tests of the cost and as a metric.
 	Steps, DeadEnds int
@@ -151,12 +160,21 @@ func (d *Deltas) reset(q *Query, old, now *Bound, from changes) {
 		d.pass = passOver
 	}
 	d.Steps, d.DeadEnds, d.skips = 0, 0, 0
+	d.Paused, d.resume = false, -1
 }
 
-// Next moves to the next answer that differs and reports whether there is one.
+// Next moves to the next answer that differs and reports whether there is one, or
+// whether it was found yet (see Patience).
 func (d *Deltas) Next() bool {
-	for {
+	d.Paused, d.until = false, math.MaxInt
+	if d.Patience > 0 {
+		d.until = d.Steps + d.Patience
+	}
+	for d.patient() {
 		j := len(d.levels) - 1
+		if d.resume >= 0 {
+			j, d.resume = d.resume, -1
+		}
 		if !d.open {
 			if !d.nextSeed() {
 				return false
@@ -172,17 +190,31 @@ func (d *Deltas) Next() bool {
 			}
 			continue
 		}
-		if d.open = d.open && d.walk(j); d.open && d.differs() {
+		if d.open = d.open && d.walk(j); d.Paused {
+			d.open = true
+		} else if d.open && d.differs() {
 			return true
 		}
 	}
+	return false
 }
 
-// walk moves on at level j, and on from there to the next answer of the seed.
+// patient reports whether Next may go on.
+func (d *Deltas) patient() bool {
+	d.Paused = d.Steps >= d.until
+	return !d.Paused
+}
+
+// walk moves on at level j, and on from there to the next answer of the seed. It is
+// false where there is none, or patience ends.
 func (d *Deltas) walk(j int) bool {
 	for {
 		if !d.move(j) {
 			if j--; j < 0 {
+				return false
+			}
+			if !d.patient() {
+				d.resume = j
 				return false
 			}
 			continue
@@ -197,12 +229,15 @@ func (d *Deltas) walk(j int) bool {
 		}
 		if d.seek(j + 1) {
 			j++
+		} else if !d.patient() {
+			d.resume = j
+			return false
 		}
 	}
 }
 
 // nextSeed moves to the next changed tuple from which the pass starts, and binds
-// its variables.
+// its variables. It is false where there is none, or patience ends.
 func (d *Deltas) nextSeed() bool {
 	for d.pass < passOver {
 		for ; d.seed < len(d.q.nodes); d.seed++ {
@@ -215,6 +250,9 @@ func (d *Deltas) nextSeed() bool {
 			for row := d.nextSeedRow(); row != nil; row = d.nextSeedRow() {
 				if d.takeSeed(row) {
 					return true
+				}
+				if !d.patient() {
+					return false
 				}
 			}
 			d.begun = false

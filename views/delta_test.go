@@ -99,7 +99,11 @@ func (h *history) checkDeltas(what string, old, now *Bound, d *Deltas) (t tally)
 			fmt.Sprintf(format, args...), before, after)
 	}
 	seen := map[string]bool{}
-	for d.Next() {
+	d.Patience = len(before) % 3 // which changes nothing but how often Next is called
+	for d.Next() || d.Paused {
+		if d.Paused {
+			continue
+		}
 		row := fmt.Sprint(d.binding)
 		if seen[row] {
 			fail("%s comes twice", row)
@@ -120,7 +124,7 @@ func (h *history) checkDeltas(what string, old, now *Bound, d *Deltas) (t tally)
 			fail("%s stays at %d", row, x)
 		}
 	}
-	if d.Next() {
+	if d.Next() || d.Paused {
 		fail("there are more behind the end")
 	}
 	for row, n := range before {
@@ -455,6 +459,43 @@ func many(pattern string, n int) (updates []string) {
 		updates = append(updates, fmt.Sprintf(pattern, i))
 	}
 	return updates
+}
+
+// A walk over answers that are equal in the end, or that a filter keeps out, comes back
+// after about as many tuples as its caller has patience for, and a group.
+func TestDeltasPatience(t *testing.T) {
+	for _, tc := range []struct{ query, tree string }{
+		{"Q(x,u,y,v) :- a(x,u), b(y,v).", "a -> b"},
+		{"Q(x,u,w,y,v) :- a(x,u), c(w,u), b(y,v).", "a -> c, b"},
+		{"Q(x,u,w,t,y,v) :- a(x,u), c(w,t), b(y,v).", "a -> c -> b"},
+	} {
+		h, q := newHistoryOf(t, tc.query, tc.tree)
+		h.step(slices.Concat(many("+a x%d u", 50), many("+c w%d u", 50), many("+b y%d v", 50), many("+b y%d v", 50))...)
+		h.step(slices.Concat(many("+a x%d u", 50), many("-b y%d v", 50))...)
+		n := len(h.kept)
+		for _, filtered := range []bool{false, true} {
+			d := q.Deltas(h.kept[n-2].bind(q), h.kept[n-1].bind(q))
+			if filtered {
+				fixed := make([]uint64, q.vars())
+				fixed[q.vars()-1] = 1 << 40
+				d.Fix(fixed)
+			}
+			d.Patience = 10
+			pauses, before := 0, 0
+			for d.Next() || d.Paused {
+				if !d.Paused {
+					t.Fatalf("%s: a delta of answers that are equal", tc.query)
+				}
+				if d.Steps-before > 10+2*50 {
+					t.Errorf("%s, filtered %v: %d steps in one go", tc.query, filtered, d.Steps-before)
+				}
+				pauses, before = pauses+1, d.Steps
+			}
+			if !filtered && pauses < 20 {
+				t.Errorf("%s: %d pauses in %d steps", tc.query, pauses, d.Steps)
+			}
+		}
+	}
 }
 
 // TestDeltasCost: what a walk costs follows the answers that differ, not the facts;
