@@ -40,7 +40,8 @@ func (c Change) Values(i int) (was, is any) {
 }
 
 // Changes walks the answers that differ between From and Epoch, in no order. It is
-// lazy: it may be left at any time, and what was not asked for was not looked for.
+// lazy: it may be left at any time, and what was not asked for was not looked for, but
+// for a few facts that have changed.
 // The work between two changes is that of Snapshot.Answers, up to tuples that have
 // changed without any answer changing by it. A change with ErrOverflow is one of
 // which a multiplicity or a value does not fit; on that side the multiplicity is 0 and
