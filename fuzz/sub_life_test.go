@@ -220,7 +220,7 @@ func TestLIFE05Subscribed(t *testing.T) {
 // Answers without end that are what they were, although facts of each have changed,
 // are passed over no longer than the subscription lasts.
 func TestLIFE05PassedOver(t *testing.T) {
-	const n = 30_000
+	n := scaled(30_000, 10_000) // hundreds of millions of answers
 	a, b := edges("A", n, func(int) int { return 0 }), edges("B", n, func(int) int { return 0 })
 	var doubled, halved []triegs.Event // A goes from 1 to 2, B from 2 to 1
 	for i := range n {
