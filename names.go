@@ -352,13 +352,18 @@ func (s *Subscription) ack(e uint64) error {
 	}
 	n.at, v = v, n.at
 	n.behind, n.log = time.Time{}, log
-	db.engine.Current.Move(&n.parked, e)
-	s.unpin(v)
+	// Many may have been told, so what came free is looked for once.
+	current := &db.engine.Current
+	freed := current.Move(&n.parked, e)
+	freed = current.Unpin(v) || freed
 	i := 0
 	for ; i < len(n.told) && n.told[i].v.Epoch <= e; i++ {
-		s.unpin(n.told[i].v)
+		freed = current.Unpin(n.told[i].v) || freed
 	}
 	n.told = slices.Delete(n.told, 0, i)
+	if freed {
+		db.engine.TryCollect()
+	}
 	return nil
 }
 
@@ -404,12 +409,14 @@ func (db *DB) detach(s *Subscription) {
 
 // untellLocked gives up what was told and not acknowledged.
 func (db *DB) untellLocked(n *subscriber) {
+	freed := false
 	for _, t := range n.told {
-		if db.engine.Current.Unpin(t.v) {
-			db.engine.TryCollect()
-		}
+		freed = db.engine.Current.Unpin(t.v) || freed
 	}
 	n.told = nil
+	if freed {
+		db.engine.TryCollect()
+	}
 }
 
 // releaseLocked frees what is kept for a name.

@@ -16,6 +16,7 @@
 package mvcc
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 )
@@ -152,8 +153,8 @@ func (r *Reclaimer) Discard() {
 
 // Collect calls free for every block that nobody can reach any more, given the
 // published version and the pinned versions in ascending order. Cost is linear
-// in the blocks retired since the last call and in the blocks held by pins that
-// have gone.
+// in the blocks retired since the last call, in the blocks held by pins that have
+// gone, and, with little for each, in the pins.
 func (r *Reclaimer) Collect(published Version, pins []Version, free func(ref uint32)) {
 	r.release(pins, free)
 	done := 0
@@ -172,18 +173,24 @@ func (r *Reclaimer) Collect(published Version, pins []Version, free func(ref uin
 
 // release empties the buckets whose pin is gone: each block moves to the next
 // older pin that needs it, or is freed. Buckets go from new to old, so a block
-// settles in one call.
+// settles in one call. Both are walked together: there may be many pins, and every
+// epoch comes here.
 func (r *Reclaimer) release(pins []Version, free func(ref uint32)) {
+	last := len(pins) - 1
 	for i := len(r.buckets) - 1; i >= 0; i-- {
-		b := r.buckets[i]
-		if _, ok := slices.BinarySearch(pins, b.pin); ok {
+		pin := r.buckets[i].pin
+		for last >= 0 && pins[last] > pin {
+			last--
+		}
+		if last >= 0 && pins[last] == pin {
 			continue
 		}
+		b := r.buckets[i]
 		r.buckets = slices.Delete(r.buckets, i, i+1)
 		r.words.held -= b.words
 		r.words.pending += b.words
 		n := len(r.buckets)
-		r.sort(b.blocks, below(pins, b.pin), pins, free)
+		r.sort(b.blocks, last, pins, free)
 		r.recycle(b.blocks)
 		i += len(r.buckets) - n // sort may have made an older bucket before i
 	}
@@ -249,12 +256,11 @@ func (r *Reclaimer) Retained() (pending, held int64) {
 // Held is the number of words that wait for pin v (they may be needed by older
 // pins as well).
 func (r *Reclaimer) Held(v Version) int64 {
-	for i := range r.buckets {
-		if r.buckets[i].pin == v {
-			return r.buckets[i].words
-		}
+	i, ok := slices.BinarySearchFunc(r.buckets, v, func(b bucket, v Version) int { return cmp.Compare(b.pin, v) })
+	if !ok {
+		return 0
 	}
-	return 0
+	return r.buckets[i].words
 }
 
 // Padded is a mutex alone on its cache line, for locks that readers and the

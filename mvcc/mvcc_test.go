@@ -110,3 +110,21 @@ func TestPins(t *testing.T) {
 	}()
 	p.Drop(5)
 }
+
+// BenchmarkCollectPinned is an epoch while 30000 before it are kept, each of which a
+// block waits for.
+func BenchmarkCollectPinned(b *testing.B) {
+	const kept = 30_000
+	var r Reclaimer
+	var pins []Version
+	free := func(uint32) {}
+	for v := range Version(kept) {
+		r.Retire(uint32(v), 1, v)
+		r.Seal(v + 1)
+		pins = append(pins, v)
+	}
+	r.Collect(kept, pins, free)
+	for b.Loop() {
+		r.Collect(kept, pins, free)
+	}
+}
