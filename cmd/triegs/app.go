@@ -46,8 +46,9 @@ type commands struct {
 	Restore    restoreCmd    `cmd:"" help:"Make a store of a backup."`
 	Repair     repairCmd     `cmd:"" help:"Make a store of what is provably good of a damaged one."`
 
-	Watch watchCmd `cmd:"" help:"Print what changes the answers of a query, with positions to go on from."`
-	Serve serveCmd `cmd:"" help:"Serve a store over HTTP."`
+	Watch  watchCmd  `cmd:"" help:"Print what changes the answers of a query, with positions to go on from."`
+	Forget forgetCmd `cmd:"" help:"Forget a name of watch --as, and what is kept for it."`
+	Serve  serveCmd  `cmd:"" help:"Serve a store over HTTP."`
 
 	Demo demoCmd `cmd:"" help:"Play the running example, in memory."`
 }

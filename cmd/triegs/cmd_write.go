@@ -182,6 +182,22 @@ func (c *dropCmd) Run(a *app) error {
 	})
 }
 
+// forgetCmd forgets the name of a subscriber.
+type forgetCmd struct {
+	Dir  string `arg:"" help:"Directory of the store."`
+	Name string `arg:"" help:"Name of the subscriber; stats lists them."`
+}
+
+// Run runs the command.
+func (c *forgetCmd) Run(a *app) error {
+	if err := mustExist(c.Dir); err != nil {
+		return err
+	}
+	return a.withStore(c.Dir, triegs.Options{}, func(db *triegs.DB) error {
+		return db.Forget(a.ctx, c.Name)
+	})
+}
+
 // advanceCmd moves logical time.
 type advanceCmd struct {
 	Dir  string `arg:"" help:"Directory of the store."`
