@@ -290,6 +290,57 @@ func consume(dir string) error {
 	return nil
 }
 
+// A consumer that is told what each epoch changes, and says how far it has come.
+func Example_subscription() {
+	if err := follow(); err != nil {
+		fmt.Println(err)
+	}
+	// Output: "tweet1" "tweet2" "Mia" 0 1
+}
+
+func follow() error {
+	ctx := context.Background()
+	db, err := triegs.Open("", nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.Register(ctx, "liked", `liked(x, y, w) :- hasReply(x, y), likedBy(y, w).`); err != nil {
+		return err
+	}
+	s := triegs.String
+	sub, err := db.Subscribe(ctx, "liked", triegs.SubscribeOptions{Name: "mirror", PerEpoch: true})
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	last, err := db.Append(ctx, triegs.Batch{Events: []triegs.Event{
+		triegs.Edge("hasReply", s("tweet1"), s("tweet2")),
+		triegs.Edge("likedBy", s("tweet2"), s("Mia")),
+	}})
+	if err != nil {
+		return err
+	}
+	for u, err := range sub.Updates() {
+		if err != nil {
+			return err
+		}
+		for c, err := range u.Changes() {
+			if err != nil {
+				return err
+			}
+			fmt.Println(c.Row.Term(0), c.Row.Term(1), c.Row.Term(2), c.Old, c.New)
+		}
+		if err := sub.Ack(u.Epoch); err != nil {
+			return err
+		}
+		if u.Epoch == last {
+			break
+		}
+	}
+	return nil
+}
+
 // TestReadmeExample holds the programs of the README against the examples above,
 // line by line.
 func TestReadmeExample(t *testing.T) {
@@ -309,7 +360,7 @@ func TestReadmeExample(t *testing.T) {
 			t.Errorf("no example is the README's program:\n%s", program)
 		}
 	}
-	if len(programs) != 2 {
+	if len(programs) != 3 {
 		t.Errorf("the README has %d programs", len(programs))
 	}
 }
