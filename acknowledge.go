@@ -9,10 +9,12 @@ import (
 	"github.com/triegs/triegs/rootvec"
 )
 
-// toldVector is a vector that was told, pinned.
+// toldVector is a vector that was told, pinned. One that was passed quietly, since
+// nothing had changed, stands for those from epoch first on that were before it.
 type toldVector struct {
 	v     *rootvec.Vector
-	quiet bool // it was passed, since nothing had changed
+	first uint64
+	quiet bool
 }
 
 // note remembers that an update is told, or passed quietly, so that it can be
@@ -31,13 +33,14 @@ func (s *Subscription) note(u *Update, quiet bool) {
 	if !alive {
 		return
 	}
-	t := toldVector{u.now.vector, quiet}
+	t := toldVector{u.now.vector, u.now.vector.Epoch, quiet}
 	l := &s.db.subscribers
 	l.Lock()
 	switch last := len(n.told) - 1; {
 	case n.open != s || n.at == nil, t.v.Epoch == n.at.Epoch && !n.place.Whole:
 	case last >= 0 && n.told[last].v.Epoch == t.v.Epoch:
 	case last >= 0 && quiet && n.told[last].quiet: // one of several is enough
+		t.first = n.told[last].first
 		n.told[last], t.v = t, n.told[last].v
 	default:
 		n.told, t.v = append(n.told, t), nil
@@ -51,7 +54,8 @@ func (s *Subscription) note(u *Update, quiet bool) {
 // Ack says that everything up to epoch e has been taken in: the name of the
 // subscription goes on behind it, from now on and after a restart, also one without
 // Close. It may be called for an update as soon as it is told, and for the epoch of
-// Token; an earlier one than the last changes nothing. It makes no epoch.
+// Token; an earlier one than the last changes nothing. With Quiet it may take in
+// epochs behind e that were left out. It makes no epoch.
 //
 // Under SyncEpoch it returns when that is on stable storage; in the other modes it
 // makes the log durable through e before, so that a position never leads it. Several
@@ -100,10 +104,10 @@ func (s *Subscription) ack(e uint64) error {
 	n.behind, n.log = time.Time{}, log
 	// Many may have been told, so what came free is looked for once.
 	current := &db.engine.Current
-	freed := current.Move(&n.parked, e)
+	freed := current.Move(&n.parked, p.Epoch)
 	freed = current.Unpin(v) || freed
 	i := 0
-	for ; i < len(n.told) && n.told[i].v.Epoch <= e; i++ {
+	for ; i < len(n.told) && n.told[i].v.Epoch <= p.Epoch; i++ {
 		freed = current.Unpin(n.told[i].v) || freed
 	}
 	n.told = slices.Delete(n.told, 0, i)
@@ -127,9 +131,9 @@ func (s *Subscription) acknowledged(e uint64) (*rootvec.Vector, positions.Place,
 		return nil, p, nil
 	}
 	for _, t := range n.told {
-		if t.v.Epoch == e {
+		if t.first <= e && e <= t.v.Epoch {
 			s.db.engine.Current.Again(t.v)
-			p.Epoch, p.Whole, p.Acked = e, false, s.db.opts.Clock().UnixNano()
+			p.Epoch, p.Whole, p.Acked = t.v.Epoch, false, s.db.opts.Clock().UnixNano()
 			return t.v, p, nil
 		}
 	}

@@ -151,6 +151,34 @@ func TestNameCoalesced(t *testing.T) {
 	_ = s.Close() // always nil
 }
 
+// What was left out because nothing had changed is acknowledged by any epoch of it:
+// Token moves on while a consumer makes up its mind.
+func TestNameQuiet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "", nil)
+	w.register("q", "q(x) :- R(x, y).")
+	opts := byName
+	opts.Quiet = true
+	s := w.subscribe("q", opts)
+	w.do("+R(a,b)")
+	var quiet []triegs.Epoch
+	for range 4 {
+		quiet = append(quiet, w.do("+S(a)"))
+	}
+	last := w.do("+R(b,c)")
+	w.wantUpdate(s, fmt.Sprintf("%d: (a):0>1", quiet[0]-1))
+	w.wantUpdate(s, fmt.Sprintf("%d: (b):0>1", last))
+	w.acks(s, quiet[1])
+	if at := w.db.Subscribers()[0].Epoch; at < quiet[1] || at >= last {
+		t.Errorf("the place is epoch %d, want one from %d on and before %d", at, quiet[1], last)
+	}
+	w.wantErr("an epoch that is not there yet", s.Ack(last+1), triegs.ErrValue)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantUpdate(w.subscribe("q", opts), fmt.Sprintf("%d: (b):0>1", last))
+}
+
 // The whole answer comes again until it, or something behind it, was acknowledged.
 func TestNameWhole(t *testing.T) {
 	t.Parallel()
