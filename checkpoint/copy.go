@@ -23,11 +23,7 @@ func (s *Store) CopyTo(ctx context.Context, dest *Store, rate int64) (Info, erro
 	if dest.o.ReadOnly {
 		return Info{}, fmt.Errorf("copy to %s: %w", dest.dir, errs.ErrReadOnly)
 	}
-	in, ok := s.newest()
-	if !ok {
-		return Info{}, fmt.Errorf("copy from %s: no checkpoint", s.dir)
-	}
-	r, err := s.Load(ctx, in)
+	r, in, err := s.loadNewest(ctx)
 	if err != nil {
 		return Info{}, err
 	}
@@ -36,6 +32,26 @@ func (s *Store) CopyTo(ctx context.Context, dest *Store, rate int64) (Info, erro
 		err = cerr
 	}
 	return in, err
+}
+
+// loadNewest opens the newest good checkpoint. Where that has been dropped before its
+// files were held, by the second of two full ones that came meanwhile, there is a newer
+// one.
+func (s *Store) loadNewest(ctx context.Context) (*Reader, Info, error) {
+	for gone := (*Info)(nil); ; {
+		in, ok := s.newest()
+		if !ok {
+			return nil, Info{}, fmt.Errorf("copy from %s: no checkpoint", s.dir)
+		}
+		r, err := s.Load(ctx, in)
+		if err == nil {
+			return r, in, nil
+		}
+		if !errors.Is(err, errGone) || gone != nil && in.Sequence == gone.Sequence {
+			return nil, Info{}, err
+		}
+		gone = &in
+	}
 }
 
 // copyTo does the work of CopyTo with the files held open.

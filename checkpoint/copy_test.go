@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/triegs/triegs/internal/errs"
 )
 
@@ -250,5 +252,55 @@ func checkForms(t *testing.T, s *Store, have map[uint64]string, limit, step uint
 			t.Errorf("term %d: %q, %v; want %q", id, got, err, want)
 			return
 		}
+	}
+}
+
+// listingFS calls before ahead of each listing of a directory.
+type listingFS struct {
+	vfs.FS
+	before func()
+}
+
+func (f *listingFS) List(dir string) ([]string, error) {
+	f.before()
+	return f.FS.List(dir)
+}
+
+// TestCopyDropped has the checkpoint that is going to be copied dropped, once and twice,
+// before its files are held.
+func TestCopyDropped(t *testing.T) {
+	for times := 1; times <= 2; times++ {
+		fsys := &listingFS{FS: vfs.NewMem(), before: func() {}}
+		src := mustOpen(t, "a/checkpoint", Options{FS: fsys, StoreID: storeID})
+		dest := mustOpen(t, "b/checkpoint", Options{FS: fsys})
+		m := mustWrite(t, src, model{}, 1, 40, 64<<10, 3000)
+		left := times
+		hook := func() {}
+		hook = func() {
+			if fsys.before = func() {}; left == 0 {
+				return
+			}
+			left--
+			first := src.List()[0]
+			for seed := uint64(2); seed < 4; seed++ {
+				src.RequireFull()
+				m = mustWrite(t, src, m, seed, 40, 64<<10, 100)
+			}
+			for _, in := range src.List() {
+				if in.Sequence == first.Sequence {
+					t.Fatal("the first is still there")
+				}
+			}
+			fsys.before = hook
+		}
+		fsys.before = hook
+		in, err := src.CopyTo(t.Context(), dest, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left != 0 || in.Epoch != m.header.Epoch {
+			t.Errorf("%+v, want epoch %d; %d left", in, m.header.Epoch, left)
+		}
+		holds(t, dest, dest.List()[0], m)
 	}
 }

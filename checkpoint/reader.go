@@ -22,6 +22,9 @@ type Reader struct {
 	info     Info
 }
 
+// errGone is the error for a checkpoint that has been dropped.
+var errGone = errors.New("is no longer there")
+
 // Load opens a checkpoint that List gave. If it is no longer there the error
 // is neither errs.ErrCorrupt nor errs.ErrFormat: Refresh and List again. Damage
 // found here or while reading is errs.ErrCorrupt, names the file, and stays in
@@ -39,7 +42,7 @@ func (s *Store) Load(ctx context.Context, in Info) (*Reader, error) {
 	}
 	i := find(list, at)
 	if i < 0 || list[i].sum != in.Sum {
-		err := fmt.Errorf("checkpoint %v in %s is no longer there", at, s.dir)
+		err := fmt.Errorf("checkpoint %v in %s %w", at, s.dir, errGone)
 		if v != nil {
 			err = errors.Join(err, v.Close())
 		}
