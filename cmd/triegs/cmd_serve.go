@@ -23,6 +23,8 @@ type serveCmd struct {
 	Listen    string `placeholder:"HOST:PORT" help:"Address to listen on; port 0 takes a free one. Default: port 7474 of this machine alone."`
 	TokenFile string `placeholder:"FILE" help:"File with the secret that clients send as Authorization: Bearer SECRET. Without one, only this machine may be listened on."`
 	Retain    int    `default:"1024" help:"Epochs that are kept, so that clients can go on from their tokens."`
+	MaxLag    uint64 `placeholder:"N" help:"Epochs that a named subscriber may be behind before it loses its place, and what is kept for it is freed. Default: no limit."`
+	MaxAge    span   `placeholder:"D" help:"The same by the time since it has acknowledged anything, while there is something newer."`
 	ReadOnly  bool   `help:"Serve a closed store or a backup without writing to it."`
 	lateFlags
 }
@@ -70,6 +72,7 @@ func (c *serveCmd) Run(a *app) (err error) {
 		return usagef("--listen %s: other machines reach it, so --token-file is wanted", c.Listen)
 	}
 	opts := triegs.Options{ReadOnly: c.ReadOnly, RetainedEpochs: c.Retain, Tick: serveTick}
+	opts.Retention = triegs.Retention{Epochs: c.MaxLag, Age: time.Duration(c.MaxAge)}
 	c.set(&opts)
 	return a.withStore(c.Dir, opts, func(db *triegs.DB) error {
 		// What is kept may be told epoch by epoch.

@@ -247,6 +247,34 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
+// TestServeLag takes the place of a subscriber that is too far behind.
+func TestServeLag(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	query := file(t, "q.rule", "q(x, y) :- r(x, y).")
+	for _, args := range [][]string{{"register", dir, "q", "--query", query}, {"watch", dir, "q", "--as", "w"}} {
+		if code, _, complaints := call(t.Context(), "", args...); code != exitDone {
+			t.Fatal(complaints)
+		}
+	}
+	s, url := served(t, dir, "--max-lag", "2", "--max-age", "365d")
+	lost := func(want bool) {
+		t.Helper()
+		if status, text := ask(t, "GET", url+"/subscribers", "", nil); status != 200 || strings.Contains(text, `"lost"`) != want {
+			t.Errorf("%d %s, want it lost: %v", status, text, want)
+		}
+	}
+	for i := range 3 {
+		lost(false)
+		if status, text := ask(t, "POST", url+"/append", fmt.Sprintf(`{"relation":"r","tuple":["a",%d]}`, i), nil); status != 200 {
+			t.Fatal(status, text)
+		}
+	}
+	lost(true)
+	s.stop()
+	s.end(exitDone)
+}
+
 // TestWatchFar goes on from a position that is far behind, epoch by epoch.
 func TestWatchFar(t *testing.T) {
 	t.Parallel()
