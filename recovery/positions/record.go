@@ -17,7 +17,7 @@ const FormatVersion = 1
 
 const (
 	magic      = "TGsub\x00\n\x01"
-	headerSize = len(magic) + 4 + sumSize
+	headerSize = len(magic) + 4 + 4 + sumSize
 	sumSize    = 8
 	lengthSize = 4
 
@@ -43,11 +43,13 @@ type change struct {
 	forget bool
 }
 
-// appendHeader encodes the beginning of a file.
-func appendHeader(dst []byte) []byte {
+// appendHeader encodes the beginning of a file that is written whole, with so many
+// records.
+func appendHeader(dst []byte, records int) []byte {
 	at := len(dst)
 	dst = append(dst, magic...)
 	dst = binary.LittleEndian.AppendUint32(dst, FormatVersion)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(records))
 	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[at:]))
 }
 
@@ -90,7 +92,7 @@ func appendText(dst []byte, s string) []byte {
 
 // encode is a file that holds places and nothing else, the names ascending.
 func encode(places map[string]Place) []byte {
-	b := appendHeader(nil)
+	b := appendHeader(nil, len(places))
 	for _, name := range slices.Sorted(maps.Keys(places)) {
 		b = appendChange(b, &change{name: name, place: places[name]})
 	}
@@ -98,23 +100,28 @@ func encode(places map[string]Place) []byte {
 }
 
 // decode reads a file, as far as its records go. It is torn if there is something
-// else behind them.
+// else behind them. The records that it was written with cannot be: they were synced
+// before it had its name.
 func decode(b []byte) (places map[string]Place, torn bool, err error) {
-	if err := checkHeader(b); err != nil {
+	records, err := readHeader(b)
+	if err != nil {
 		return nil, false, err
 	}
 	places = make(map[string]Place)
-	for at := headerSize; at < len(b); {
+	seen := uint32(0)
+	for at := headerSize; at < len(b) || seen < records; seen++ {
 		c, n, err := parse(b[at:])
-		if err != nil {
+		switch {
+		case err != nil && seen < records:
+			return nil, false, fmt.Errorf("%w: offset %d: %w, and the file was written with %d records, of which %d are there", errs.ErrCorrupt, at, err, records, seen)
+		case err != nil:
 			if good := nextGood(b, at+1); good > 0 {
 				return nil, false, fmt.Errorf("%w: offset %d: %w, with another record at %d", errs.ErrCorrupt, at, err, good)
 			}
 			return places, true, nil
-		}
-		if c.forget {
+		case c.forget:
 			delete(places, c.name)
-		} else {
+		default:
 			places[c.name] = c.place
 		}
 		at += n
@@ -122,22 +129,22 @@ func decode(b []byte) (places map[string]Place, torn bool, err error) {
 	return places, false, nil
 }
 
-// checkHeader looks at the version before the sum, which a later one may have
-// changed.
-func checkHeader(b []byte) error {
+// readHeader gives how many records the file was written with. It looks at the version
+// before the sum, which a later one may have changed.
+func readHeader(b []byte) (records uint32, err error) {
 	if len(b) < headerSize {
-		return fmt.Errorf("%w: %d bytes are no header", errs.ErrCorrupt, len(b))
+		return 0, fmt.Errorf("%w: %d bytes are no header", errs.ErrCorrupt, len(b))
 	}
 	if string(b[:len(magic)]) != magic {
-		return fmt.Errorf("%w: it does not begin as it should", errs.ErrCorrupt)
+		return 0, fmt.Errorf("%w: it does not begin as it should", errs.ErrCorrupt)
 	}
 	if v := binary.LittleEndian.Uint32(b[len(magic):]); v != FormatVersion {
-		return fmt.Errorf("%w: it has format version %d, this build reads version %d", errs.ErrFormat, v, FormatVersion)
+		return 0, fmt.Errorf("%w: it has format version %d, this build reads version %d", errs.ErrFormat, v, FormatVersion)
 	}
 	if binary.LittleEndian.Uint64(b[headerSize-sumSize:]) != xxhash.Sum64(b[:headerSize-sumSize]) {
-		return fmt.Errorf("%w: the checksum of the header does not match", errs.ErrCorrupt)
+		return 0, fmt.Errorf("%w: the checksum of the header does not match", errs.ErrCorrupt)
 	}
-	return nil
+	return binary.LittleEndian.Uint32(b[len(magic)+4:]), nil
 }
 
 // nextGood gives the offset of the first good record from at on, or 0.
