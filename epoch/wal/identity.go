@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -173,24 +172,7 @@ func readStore(dir string) (Identity, error) {
 // writeStore writes the identity file so that after a crash there is the whole
 // new file or what was there before.
 func writeStore(dir string, id Identity, step func(string) error) error {
-	path := filepath.Join(dir, storeName)
-	temp := path + tempExt
-	if err := step("write identity"); err != nil {
-		return err
-	}
-	if err := writeSynced(temp, appendStore(nil, id)); err != nil {
-		return errors.Join(err, ignoreMissing(os.Remove(temp)))
-	}
-	if err := step("rename identity"); err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return errors.Join(err, ignoreMissing(os.Remove(temp)))
-	}
-	if err := step("sync directory of identity"); err != nil {
-		return err
-	}
-	return syncDir(dir)
+	return Replace(dir, storeName, appendStore(nil, id), "identity", step)
 }
 
 // note is the open note file. It is written in place, in one call, and lies
@@ -268,24 +250,3 @@ func (n *note) write(index uint64) error {
 
 // close closes the note file.
 func (n *note) close() error { return n.f.Close() }
-
-// writeSynced writes a new file and syncs it.
-func writeSynced(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, filePerm)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-// ignoreMissing drops the error that a file does not exist.
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 )
 
 // Report says what Open found and did.
@@ -276,16 +275,4 @@ func rewrite(f *os.File, from, to int64) error {
 		from += int64(n)
 	}
 	return nil
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" { // it cannot, and need not
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

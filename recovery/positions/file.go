@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/triegs/triegs/epoch/wal"
 	"github.com/triegs/triegs/internal/errs"
 )
 
@@ -16,8 +17,7 @@ import (
 const Name = "SUBSCRIBERS"
 
 const (
-	tempExt  = ".tmp"
-	filePerm = 0o640
+	what = "the subscribers" // in the steps
 
 	// rewriteMin is how large a file may be whatever is in it, and beyond that it may
 	// be rewriteTimes as large as what it still says: then writing it anew costs an
@@ -185,14 +185,14 @@ func (f *File) write(changes []change, after map[string]Place) (err error) {
 	if size := f.size + len(b); size > rewriteMin && size > rewriteTimes*len(encode(after)) {
 		return errors.Join(f.shut(), f.renew(after))
 	}
-	if err := f.o.Step("append to the subscribers"); err != nil {
+	if err := f.o.Step("append to " + what); err != nil {
 		return err
 	}
 	if _, err := f.file.Write(b); err != nil {
 		return err
 	}
 	f.size += len(b)
-	if err := f.o.Step("sync the subscribers"); err != nil {
+	if err := f.o.Step("sync " + what); err != nil {
 		return err
 	}
 	return f.file.Sync()
@@ -201,61 +201,16 @@ func (f *File) write(changes []change, after map[string]Place) (err error) {
 // renew writes a file of places beside the old one, and puts it in its place.
 func (f *File) renew(places map[string]Place) error {
 	b := encode(places)
-	if err := replace(f.dir, b, f.o.Step); err != nil {
+	if err := wal.Replace(f.dir, Name, b, what, f.o.Step); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(filepath.Join(f.dir, Name), os.O_WRONLY|os.O_APPEND, filePerm)
+	file, err := os.OpenFile(filepath.Join(f.dir, Name), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		// What was to be written is there; the next one begins anew.
 		return nil //nolint:nilerr // it is durable
 	}
 	f.file, f.size = file, len(b)
 	return nil
-}
-
-// replace puts a file with the given bytes in a directory, whole and durable.
-func replace(dir string, b []byte, step func(string) error) error {
-	path := filepath.Join(dir, Name)
-	temp := path + tempExt
-	if err := step("write the subscribers anew"); err != nil {
-		return err
-	}
-	if err := writeSynced(temp, b); err != nil {
-		return errors.Join(err, ignoreMissing(os.Remove(temp)))
-	}
-	if err := step("rename the subscribers"); err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
-	}
-	if err := step("sync the directory of the subscribers"); err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-func writeSynced(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, filePerm)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // Write puts places into the directory of another store, in the place of those that
@@ -266,7 +221,7 @@ func Write(dir string, places map[string]Place) error {
 			return nil
 		}
 	}
-	return replace(dir, encode(places), func(string) error { return nil })
+	return wal.Replace(dir, Name, encode(places), what, func(string) error { return nil })
 }
 
 // shut closes the file that is appended to. f.turn is held.
