@@ -48,12 +48,9 @@ func NewEncoder(format Format) *Encoder { return &Encoder{format: format} }
 
 // Rows starts the answers of a query, for AppendRow.
 func (e *Encoder) Rows(query string, shape Shape) {
-	e.shape = shape
-	if e.format != JSONL {
-		e.name = AppendEscaped(nil, query)
+	if e.begin(query, shape); e.format != JSONL {
 		return
 	}
-	e.name = AppendJSONString(nil, query)
 	columns := slices.Concat(shape.Columns, shape.Values)
 	names := append([]string{ownKey("query", columns)}, columns...)
 	if shape.Counting {
@@ -64,12 +61,9 @@ func (e *Encoder) Rows(query string, shape Shape) {
 
 // Deltas starts the changes of a query, for AppendChange.
 func (e *Encoder) Deltas(query string, shape Shape) {
-	e.shape = shape
-	if e.format != JSONL {
-		e.name = AppendEscaped(nil, query)
+	if e.begin(query, shape); e.format != JSONL {
 		return
 	}
-	e.name = AppendJSONString(nil, query)
 	names := append([]string{ownKey("epoch", shape.Columns), ownKey("query", shape.Columns)}, shape.Columns...)
 	for _, side := range []string{ownKey("old", shape.Columns), ownKey("new", shape.Columns)} {
 		if len(shape.Values) <= 1 {
@@ -81,6 +75,16 @@ func (e *Encoder) Deltas(query string, shape Shape) {
 		}
 	}
 	e.setKeys(append(names, ownKey("error", shape.Columns)))
+}
+
+// begin starts a query, in jsonl without its keys.
+func (e *Encoder) begin(query string, shape Shape) {
+	e.shape = shape
+	if e.format == JSONL {
+		e.name = AppendJSONString(nil, query)
+	} else {
+		e.name = AppendEscaped(nil, query)
+	}
 }
 
 // ownKey is the key of ours in an object with the given columns. A column may be
